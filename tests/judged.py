@@ -1,15 +1,30 @@
 """Judged queries of an index, and a split of a data set: enough of each to calibrate on."""
 
 import csv
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
 
-from sureshot.library.labels import Label, append
+from sureshot.library.labels import JudgedMoment, Label, append
 from sureshot.models.encoders.toy import COLOURS
 from tests.encoded import make_store, pointing, record
+
+
+def label(
+    query: str,
+    right: Sequence[str | Path] = (),
+    wrong: Sequence[str | Path] = (),
+    *,
+    absent: bool = False,
+    complete: bool = False,
+) -> Label:
+    """A label of whole videos."""
+    moments = [JudgedMoment(Path(video), True) for video in right]
+    moments += [JudgedMoment(Path(video), False) for video in wrong]
+    return Label(query, tuple(moments), absent, complete)
 
 
 @dataclass(frozen=True)
@@ -42,9 +57,9 @@ def judged(root: Path, *, videos: int = 60, queries: int = 150, absent: int = 0)
     for number in range(queries + absent):
         own = int(rng.integers(videos))
         there = (paths[own],) if number < queries else ()
-        labels.append(Label(f"{_told(rng, shares[own])} {number}", there))
-    for label in labels:
-        append(file, label)
+        labels.append(label(f"{_told(rng, shares[own])} {number}", there, complete=True))
+    for one in labels:
+        append(file, one)
     return Judged(root / "index", file, labels)
 
 

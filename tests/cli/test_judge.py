@@ -8,13 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 from PIL import Image
 
-from sureshot.library.labels import Label, append, read_labels
+from sureshot.library.labels import append, read_labels
 from tests.cli.terminal import COMMAND, in_terminal, spawn
+from tests.judged import label
 
 
 @pytest.fixture
@@ -149,8 +149,8 @@ def test_a_search_can_be_judged_at_once(copied):
     assert "1 search judged. 9 more, and percentages can be learned from them." in ran.err
     ran = after_search(copied, " red ", "n\nn\nn\na\n")  # what is said last holds
     assert "1 search judged, 1 of them for what is not here. 10 more, and" in ran.err
-    (label,) = read_labels(copied / "judged.jsonl")
-    assert (label.query, label.relevant, label.absent) == ("red", (), True)
+    (found,) = read_labels(copied / "judged.jsonl")
+    assert (found.query, found.relevant, found.absent) == ("red", (), True)
     ran = spawn("status", "--db", copied)
     assert "Judged      1 search, 1 of them for what is not here. 10 more, and" in ran.out
 
@@ -158,14 +158,14 @@ def test_a_search_can_be_judged_at_once(copied):
 def test_what_was_said_before_the_end_of_input_is_kept(copied):
     ran = after_search(copied, "red", "y\n")
     assert ran.code == 0 and "1 search judged. 9 more, and" in ran.err
-    (label,) = read_labels(copied / "judged.jsonl")
-    assert (label.state, len(label.moments)) == ("present", 1)
+    (found,) = read_labels(copied / "judged.jsonl")
+    assert (found.state, len(found.moments)) == ("present", 1)
 
 
 def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
     for number in range(9):
-        append(copied / "judged.jsonl", Label(f"blue {number}", (), (Path("/v/1.mp4"),)))
-    append(copied / "judged.jsonl", Label("snow", (), absent=True))
+        append(copied / "judged.jsonl", label(f"blue {number}", [], ["/v/1.mp4"]))
+    append(copied / "judged.jsonl", label("snow", absent=True))
     ran = after_search(copied, "red", "y\nn\nn\n")
     assert ran.code == 0
     assert "11 searches judged, 1 of them for what is not here. Enough to learn from" in ran.err

@@ -259,7 +259,8 @@ def healed(db: Path, world: World, kind: str, outcomes: Outcomes) -> bool:
 
 
 def _judge(db: Path, clip: Path) -> None:
-    from sureshot.library.labels import Label, append, labels_of_index
+    from sureshot.library.labels import append, labels_of_index
+    from tests.judged import label
 
     for number in range(12):
-        append(labels_of_index(str(db)), Label(f"red {number}", (clip,)))
+        append(labels_of_index(str(db)), label(f"red {number}", [clip]))

@@ -1,7 +1,6 @@
 """Cards from judged queries of a real index, compared with the fit of scores made by hand."""
 
 import shutil
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,7 +18,7 @@ from sureshot.library.search import open_index
 from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext, word_counts
 from tests.heard import Heard
-from tests.judged import judged
+from tests.judged import judged, label
 from tests.small_library import index
 
 
@@ -33,27 +32,37 @@ def searcher(place):
     return open_index(place.db)
 
 
-def written(tmp_path, labels):
-    tmp_path.mkdir(exist_ok=True)
-    for label in labels:
-        append(tmp_path / "labels", label)
-    return tmp_path / "labels"
+@pytest.fixture
+def copied(place, tmp_path):
+    """The same index in a place of its own."""
+    return shutil.copytree(place.db, tmp_path / "db")
+
+
+def written(file, labels):
+    for one in labels:
+        append(file, one)
+    return file
 
 
 def calibrated(searcher, file, **asked):
     return calibrate(file, db=searcher, save=False, **asked)
 
 
+def about(one, *paths):
+    """A label of other right videos."""
+    return label(one.query, paths, complete=True)
+
+
 @pytest.fixture(scope="module")
 def searched(place, searcher):
     """What each query scores with the best window of each video, by path, best first."""
-    every = searcher.all_scores([label.query for label in place.labels])
+    every = searcher.all_scores([one.query for one in place.labels])
     found = {}
-    for label, row in zip(place.labels, every.scores, strict=True):
+    for one, row in zip(place.labels, every.scores, strict=True):
         best: dict = {}
         for path, score in zip(every.paths, row.tolist(), strict=True):
             best[path] = max(score, best.get(path, -9.0))
-        found[label.query] = dict(sorted(best.items(), key=lambda item: -item[1]))
+        found[one.query] = dict(sorted(best.items(), key=lambda item: -item[1]))
     return found
 
 
@@ -61,20 +70,20 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
     """A label without times is about the best window; the others of that video are no rivals."""
     heard = Heard()
     done = calibrated(searcher, place.file, date="2026-11-21", progress=heard)
-    every = searcher.all_scores([label.query for label in place.labels])
+    every = searcher.all_scores([one.query for one in place.labels])
     scores, relevant = every.scores.copy(), np.zeros(every.scores.shape, bool)
-    for row, label in enumerate(place.labels):
-        own = [n for n, path in enumerate(every.paths) if path == label.relevant[0]]
+    for row, one in enumerate(place.labels):
+        own = [n for n, path in enumerate(every.paths) if path == one.relevant[0]]
         best = max(own, key=lambda n: scores[row, n])
         relevant[row, best] = True
         scores[row, [n for n in own if n != best]] = scores[row].min()
-    names = sorted({label.relevant[0] for label in place.labels})
-    about = np.array([names.index(label.relevant[0]) for label in place.labels])
-    words = word_counts([label.query for label in place.labels])
+    names = sorted({one.relevant[0] for one in place.labels})
+    numbers = np.array([names.index(one.relevant[0]) for one in place.labels])
+    words = word_counts([one.query for one in place.labels])
     expected = fit_card(
         scores,
         relevant,
-        about,
+        numbers,
         about=QueryContext(words=words),
         model=searcher.encoder.fingerprint,
         dataset="judged.jsonl",
@@ -93,48 +102,36 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
 def test_labels_with_times_are_about_the_windows_that_they_meet(place, searcher, tmp_path):
     """Both windows of each right video, named by their times, are right."""
     every = searcher.all_scores([place.labels[0].query])
-    spans = {path: (s, e) for path, s, e in zip(every.paths, every.start, every.end, strict=True)}
+    ends = dict(zip(every.paths, every.end.tolist(), strict=True))
     labels = [
-        replace(
-            label,
-            moments=(
-                JudgedMoment(label.relevant[0], 0.0, float(spans[label.relevant[0]][1]), True),
-            ),
-        )
-        for label in place.labels
+        Label(one.query, (JudgedMoment(path, True, 0.0, ends[path]),), complete=True)
+        for one in place.labels
+        for path in one.relevant
     ]
-    timed = calibrated(searcher, written(tmp_path, labels)).card
+    timed = calibrated(searcher, written(tmp_path / "labels", labels)).card
     plain = calibrated(searcher, place.file).card
     assert timed.quality.top1.share >= plain.quality.top1.share
     assert timed != plain
 
 
 def test_queries_that_nothing_answers_change_no_percentage(place, searcher, tmp_path):
-    more = [Label(f"red {n}", ()) for n in range(30)]
-    more += [Label(f"blue {n}", (), place.labels[0].relevant) for n in range(20)]
-    done = calibrated(searcher, written(tmp_path, [*place.labels, *more]), date="2026-11-21")
+    more = [label(f"red {n}", complete=True) for n in range(30)]
+    more += [label(f"blue {n}", [], place.labels[0].relevant) for n in range(20)]
+    file = written(tmp_path / "labels", [*place.labels, *more])
+    done = calibrated(searcher, file, date="2026-11-21")
     assert (done.absent, done.not_found) == (30, 20)
     alone = calibrated(searcher, place.file, date="2026-11-21").card
     assert done.card.top1 == alone.top1
 
 
-def test_queries_about_other_videos_are_left_out_if_asked_for(place, searcher, tmp_path):
-    labels = [*place.labels, Label("a swan", (place.labels[0].relevant[0].with_name("swan.mp4"),))]
-    file = written(tmp_path, labels)
-    with pytest.raises(SureshotError, match=r"1 video that is not in the index: /films/swan.mp4"):
-        calibrated(searcher, file)
-    done = calibrated(searcher, file, skip_unknown=True)
-    assert (done.left_out, done.card.valid_for.queries) == (1, 150)
-
-
 def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_path):
     rng = np.random.default_rng(0)
-    labels = []
-    for label in place.labels:
-        paths = list(searched[label.query])
-        # Right by the toss of a coin, however sure the scores look.
-        labels.append(replace(label, relevant=(paths[0 if rng.random() < 0.5 else 40],)))
-    done = calibrated(searcher, written(tmp_path, labels))
+    # Right by the toss of a coin, however sure the scores look.
+    labels = [
+        about(one, list(searched[one.query])[0 if rng.random() < 0.5 else 40])
+        for one in place.labels
+    ]
+    done = calibrated(searcher, written(tmp_path / "labels", labels))
     assert "does not tell right from wrong" in done.card.refused
     assert done.to_dict()["refused"] == done.card.refused
 
@@ -143,9 +140,9 @@ def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_pat
     "labels, said",
     [
         (lambda all: all[:30], "Only 30 queries have a right video; 50 are needed"),
-        (lambda all: [replace(label, relevant=()) for label in all], "None of the 150 queries"),
+        (lambda all: [about(one) for one in all], "None of the 150 queries"),
         (
-            lambda all: [replace(label, relevant=all[0].relevant) for label in all],
+            lambda all: [about(one, *all[0].relevant) for one in all],
             "Only 1 video is right for a query; 20 are needed",
         ),
     ],
@@ -153,27 +150,28 @@ def test_labels_that_tell_nothing_are_refused(place, searcher, searched, tmp_pat
 )
 def test_too_few_labels_are_said(place, searcher, tmp_path, labels, said):
     with pytest.raises(SureshotError, match=said):
-        calibrated(searcher, written(tmp_path, labels(place.labels)))
+        calibrated(searcher, written(tmp_path / "labels", labels(place.labels)))
 
 
 def test_a_gallery_of_one_video_cannot_be_calibrated(tmp_path, library):
     index(str(tmp_path / "db"), library.videos / "red.mp4")
-    file = written(tmp_path, [Label(f"red {n}", (library.videos / "red.mp4",)) for n in range(60)])
+    labels = [label(f"red {n}", [library.videos / "red.mp4"]) for n in range(60)]
     with pytest.raises(SureshotError, match="20 are needed"):
-        calibrated(open_index(tmp_path / "db"), file)
+        calibrated(open_index(tmp_path / "db"), written(tmp_path / "labels", labels))
 
 
-def test_percentages_begin_at_once_where_the_index_is_open(tmp_path):
-    own = judged(tmp_path)
-    searcher = open_index(own.db)
-    query = own.labels[0].query
+def test_percentages_begin_at_once_where_the_index_is_open_and_can_be_forgotten(place, copied):
+    searcher = open_index(copied)
+    query = place.labels[0].query
+    assert not forget(searcher)
+    assert calibrate(place.file, db=searcher, save=False).file is None
     assert searcher.search(query).confidence is None
-    assert calibrate(own.file, db=searcher, save=False).file is None
-    assert searcher.search(query).confidence is None
-    done = calibrate(own.file, db=searcher)
-    assert done.file == own.db / "trust.json"
+    done = calibrate(place.file, db=searcher)
+    assert done.file == copied / "trust.json"
     assert searcher.search(query).confidence is not None
-    assert open_index(own.db).search(query).confidence == searcher.search(query).confidence
+    assert open_index(copied).search(query).confidence == searcher.search(query).confidence
+    assert forget(searcher)
+    assert searcher.search(query).confidence is None
 
 
 def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
@@ -181,18 +179,11 @@ def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
         calibrate(tmp_path / "none", db=tmp_path, date="21.11.26")
 
 
-# --- where a card lies, and what no card is made on -----------------------------------------------
-
-
-def test_the_card_of_an_index_lies_in_it(place, searcher):
-    assert card_of_index(searcher) == place.db / "trust.json"
-
-
-def test_an_index_in_s3_holds_a_card_and_one_in_other_storages_none(place, searcher, monkeypatch):
+def test_an_index_in_s3_holds_a_card_and_one_in_other_storages_none(searcher, monkeypatch):
     monkeypatch.setattr(searcher.store, "location", "s3://bucket/films")
     assert str(card_of_index(searcher)) == "s3://bucket/films/trust.json"
     monkeypatch.setattr(searcher.store, "location", "gs://bucket/films")
-    with pytest.raises(SureshotError, match=r"gs://bucket/films is in a storage where.*--to"):
+    with pytest.raises(SureshotError, match=r"gs://bucket/films is in a storage that.*--to"):
         card_of_index(searcher)
 
 
@@ -210,16 +201,15 @@ def carded(place, searcher, monkeypatch):
 
 def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_path):
     with pytest.raises(SureshotError, match="9 judged queries for what is here; 10 are needed"):
-        calibrated(searcher, written(tmp_path, place.labels[:9]))
-    done = calibrated(searcher, append_all(tmp_path / "ten", place.labels[:10]))
+        calibrated(searcher, written(tmp_path / "nine", place.labels[:9]))
+    done = calibrated(searcher, written(tmp_path / "ten", place.labels[:10]))
     own = done.card.personal
     assert (own.queries, own.level, own.sets) == (10, "level", True)
     assert not done.card.refused and done.card.valid_for == carded.valid_for
     assert min(own.before, own.right) <= own.after <= max(own.before, own.right)
-    told = repr(done)
-    assert (
-        told.startswith("Calibrated on 10 judged queries (ten).") and "From 50 judgements" in told
-    )
+    said = repr(done)
+    assert said.startswith("Calibrated on 10 judged queries (ten).")
+    assert "From 50 judgements" in said
     assert done.to_dict()["personal"]["queries"] == 10
 
 
@@ -232,75 +222,64 @@ def test_ten_judgements_move_the_card_of_the_model(searcher, carded, place, tmp_
     ],
 )
 def test_more_judgements_change_more(searcher, carded, place, tmp_path, count, free):
-    own = calibrated(searcher, written(tmp_path, place.labels[:count])).card.personal
+    file = written(tmp_path / "labels", place.labels[:count])
+    own = calibrated(searcher, file).card.personal
     assert (own.queries, own.level) == (count, free)
 
 
 def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_path):
     """The first hit is said to be wrong in its time, though its video is right."""
     labels = []
-    for label in place.labels[:12]:
-        first = searcher.rivals(label.query).moments[0]
-        wrong = JudgedMoment(first.path, first.start, first.end, False)
-        labels.append(Label(label.query, (), judged=(first.path,), moments=(wrong,)))
-    own = calibrated(searcher, written(tmp_path, labels)).card.personal
+    for one in place.labels[:12]:
+        first = searcher.rivals(one.query)[0][0]
+        wrong = JudgedMoment(first.path, False, first.start, first.end)
+        labels.append(Label(one.query, (wrong,)))
+    own = calibrated(searcher, written(tmp_path / "labels", labels)).card.personal
     assert own.right == 0 and own.after < own.before
 
 
 def test_judgements_about_nothing_that_was_shown_are_refused(searcher, carded, tmp_path):
-    labels = [Label(f"red {n}", ()) for n in range(12)]
+    labels = [label(f"red {n}", complete=True) for n in range(12)]
     with pytest.raises(SureshotError, match="0 judged queries for what is here; 10 are needed"):
-        calibrated(searcher, written(tmp_path, labels))
+        calibrated(searcher, written(tmp_path / "labels", labels))
 
 
-def test_the_card_of_an_index_can_be_forgotten(tmp_path):
-    own = judged(tmp_path)
-    searcher = open_index(own.db)
-    assert not forget(searcher)
-    calibrate(own.file, db=searcher)
-    assert searcher.search(own.labels[0].query).confidence is not None
-    assert forget(searcher)
-    assert searcher.search(own.labels[0].query).confidence is None
-
-
-def append_all(file, labels):
-    for label in labels:
-        append(file, label)
-    return file
-
-
-def test_labels_from_elsewhere_and_judgements_count_together(carded, place, tmp_path):
-    db = tmp_path / "db"
-    shutil.copytree(place.db, db)
-    searcher = open_index(db)
-    done = calibrate(written(tmp_path, place.labels[:12]), db=searcher)
+def test_labels_from_elsewhere_and_judgements_count_together(carded, place, copied, tmp_path):
+    searcher = open_index(copied)
+    done = calibrate(written(tmp_path / "labels", place.labels[:12]), db=searcher)
     assert done.card.personal.queries == 12 and done.labels == "labels"
-    for label in place.labels[12:16]:  # a few clicks, which alone would be too few
-        append(labels_of_index(str(db)), label)
+    # A few clicks, which alone would be too few.
+    written(labels_of_index(str(copied)), place.labels[12:16])
     done = calibrate(db=searcher)
     assert (done.card.personal.queries, done.labels) == (16, "judged.jsonl and labelled.jsonl")
     done = calibrate(written(tmp_path / "again", place.labels[:10]), db=searcher)
-    assert (done.card.personal.queries, done.labels) == (14, "labels and judged.jsonl")
-    assert forget(searcher) and not given_labels_of_index(str(db)).exists()
+    assert (done.card.personal.queries, done.labels) == (14, "again and judged.jsonl")
+    assert forget(searcher) and not given_labels_of_index(str(copied)).exists()
     with pytest.raises(SureshotError, match="10 are needed"):
         calibrate(db=searcher)
 
 
-def test_a_card_for_elsewhere_takes_nothing_from_the_index(carded, place, tmp_path):
-    db = tmp_path / "db"
-    shutil.copytree(place.db, db)
-    append(labels_of_index(str(db)), place.labels[20])
-    done = calibrate(written(tmp_path, place.labels[:12]), db=db, to=tmp_path / "card.json")
-    assert done.card.personal.queries == 12 and not given_labels_of_index(str(db)).exists()
+def test_a_card_for_elsewhere_takes_nothing_from_the_index(carded, place, copied, tmp_path):
+    append(labels_of_index(str(copied)), place.labels[20])
+    file = written(tmp_path / "labels", place.labels[:12])
+    done = calibrate(file, db=copied, to=tmp_path / "card.json")
+    assert done.card.personal.queries == 12 and not given_labels_of_index(str(copied)).exists()
 
 
-def test_a_later_click_outweighs_a_label_from_elsewhere(carded, place, searcher, tmp_path):
-    db = tmp_path / "db"
-    shutil.copytree(place.db, db)
+def test_a_later_click_outweighs_a_label_from_elsewhere(carded, place, searcher, copied, tmp_path):
     some = place.labels[:12]
-    before = calibrate(written(tmp_path, some), db=db).card.personal
+    before = calibrate(written(tmp_path / "labels", some), db=copied).card.personal
     found = next(one for one in some if searcher.search(one.query, limit=1)[0].path in one.relevant)
-    append(labels_of_index(str(db)), replace(found, relevant=(), judged=found.relevant))
-    after = calibrate(db=db).card.personal
-    # The only right video is none any more, so nothing is right here as far as anybody knows.
+    append(labels_of_index(str(copied)), label(found.query, [], found.relevant))
+    after = calibrate(db=copied).card.personal
+    # The only right video is none any more, so nothing is right here as far as is known.
     assert (before.queries, after.queries) == (12, 11)
+
+
+def test_queries_about_other_videos_are_left_out_if_asked_for(place, searcher, tmp_path):
+    swan = place.labels[0].relevant[0].with_name("swan.mp4")
+    file = written(tmp_path / "labels", [*place.labels, label("a swan", [swan])])
+    with pytest.raises(SureshotError, match=r"1 video that is not in the index: /films/swan.mp4"):
+        calibrated(searcher, file)
+    done = calibrated(searcher, file, skip_unknown=True)
+    assert (done.left_out, done.card.valid_for.queries) == (1, 150)

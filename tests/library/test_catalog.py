@@ -251,7 +251,7 @@ def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     some = VideoFilter(longest=2.0).videos(searcher.store)
     assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
-    assert searcher.rivals("red", folder=some).about.videos == 2
+    assert searcher.rivals("red", folder=some)[1].videos == 2
 
 
 def test_an_empty_choice_says_what_was_wanted(films) -> None:

@@ -53,7 +53,7 @@ def test_each_of_the_best_hits_is_judged_and_no_video_twice(searcher):
     label = person.judge(searcher, "red")
     assert label.query == "red"
     assert names(label.relevant) == {"red", "scenes"} == set(person.names[:2])
-    assert len(set(person.names)) == 3 == len(label.judged)
+    assert len(set(person.names)) == 3 == len(label.moments)
     assert (label.state, person.more) == ("present", [])
 
 
@@ -71,7 +71,7 @@ def test_the_times_of_what_was_judged_are_kept(searcher, tmp_path):
 
 def test_what_is_right_of_a_video_is_right_of_its_copies(searcher):
     label = Person("yes").judge(searcher, "white", limit=1)
-    assert names(label.relevant) == names(label.judged) == {"tape", "copy"}
+    assert names(label.relevant) == names(m.video for m in label.moments) == {"tape", "copy"}
 
 
 def test_more_hits_come_where_none_was_right_until_one_is(searcher):
@@ -80,20 +80,20 @@ def test_more_hits_come_where_none_was_right_until_one_is(searcher):
     assert person.more == [2]
     assert len(set(person.names)) == 4
     assert label.relevant[0].stem == person.names[3]
-    assert len(label.judged) == 5  # one of the four has a copy
+    assert len(label.moments) == 5  # one of the four has a copy
 
 
 def test_what_was_looked_at_in_vain_may_still_be_there(searcher):
     label = Person("no", "unknown").judge(searcher, "red", limit=1)
-    assert (label.state, len(label.judged)) == ("not found", 1)
+    assert (label.state, len(label.moments)) == ("not found", 1)
     label = Person("no", "absent").judge(searcher, "red", limit=1)
-    assert (label.state, len(label.judged)) == ("absent", 1)
+    assert (label.state, len(label.moments)) == ("absent", 1)
     assert Person("absent").judge(searcher, "red").state == "absent"
 
 
 def test_a_right_hit_outweighs_the_word_that_there_is_none(searcher):
     label = Person("yes", "absent").judge(searcher, "red")
-    assert (label.state, len(label.relevant), len(label.judged)) == ("present", 1, 1)
+    assert (label.state, len(label.relevant), len(label.moments)) == ("present", 1, 1)
     assert not label.absent
 
 
@@ -101,7 +101,7 @@ def test_a_query_of_which_every_video_was_seen_in_vain_is_absent(searcher):
     person = Person("no", "no", "no", "more", "no", "more")
     label = person.judge(searcher, "red")
     assert (label.state, person.more) == ("absent", [3, 5])
-    assert names(label.judged) == {"red", "scenes", "yellow", "tape", "copy"}
+    assert names(m.video for m in label.moments) == {"red", "scenes", "yellow", "tape", "copy"}
 
 
 def test_a_query_can_begin_again(searcher):
@@ -184,12 +184,12 @@ def test_a_result_says_how_many_more_it_takes(judged, more):
 def test_what_is_judged_is_kept_and_not_asked_again(tmp_path):
     file = tmp_path / "judged.jsonl"
     kept = Judgements(file)
-    assert (len(kept), kept.mended, file.exists()) == (0, False, False)
+    assert (len(kept), kept.repaired, file.exists()) == (0, False, False)
     assert kept.left(["a", " b  c ", "b c", "a"]) == ["a", "b c"]
-    kept.add(Label("b c", (), (), absent=True))
+    kept.add(Label("b c", absent=True))
     assert kept.left(["a", "b  c"]) == ["a"]
     again = Judgements(str(file))
-    again.add(Label("d", ()))
+    again.add(Label("d", complete=True))
     assert again.left(["a", "b c", "d"]) == ["a"]
     assert (len(again), again.count("absent"), again.count("present")) == (2, 2, 0)
     assert [label.query for label in read_labels(file)] == ["b c", "d"]
@@ -199,11 +199,11 @@ def test_what_is_judged_is_kept_and_not_asked_again(tmp_path):
 
 def test_half_a_line_is_dropped_and_the_rest_kept(tmp_path):
     file = tmp_path / "judged.jsonl"
-    Judgements(file).add(Label("a", ()))
+    Judgements(file).add(Label("a"))
     with file.open("a") as opened:
         opened.write('{"query": "b", "rele')
     kept = Judgements(file)
-    assert kept.mended
+    assert kept.repaired
     assert kept.left(["a", "b"]) == ["b"]
     (tmp_path / "short").write_text('{"qu')
     assert len(Judgements(tmp_path / "short")) == 0

@@ -390,7 +390,7 @@ def test_a_model_with_a_hub_correction_is_searched_by_it(indexed):
         searcher = open_index(db)
         seen = [by_hand_retriever(model, "red", f[m]) for f, m in zip(frames, mask, strict=True)]
         apart = (seen[0] - 0.1 + seen[1]) / 2
-        assert searcher.rivals("red").about.background[0] == pytest.approx(apart, abs=1e-3)
+        assert searcher.rivals("red")[1].background[0] == pytest.approx(apart, abs=1e-3)
         found = searcher.search("red", limit=9, per_video=9, merge_copies=False)
         assert found.warnings == plain.warnings
         for hit in found:

@@ -123,7 +123,7 @@ def judge(
     )
     if result.interrupted:
         out.print()
-    if result.mended:
+    if result.repaired:
         out.print(f"The last line of {terminal.short(result.file)} was cut short; it was dropped.")
     if as_json:
         terminal.print_json(result.to_dict())

@@ -19,7 +19,7 @@ from sureshot.library.labels import (
     labels_of_index,
     located,
     read_labels,
-    taken_together,
+    together,
 )
 from sureshot.library.ranking import Gallery
 from sureshot.library.search import Searcher, as_searcher
@@ -57,16 +57,15 @@ def calibrate(
     moment of its video. Percentages say how likely a hit is right if what was asked for is here, so
     queries that nothing here answers change none of them.
 
-    Labels from elsewhere that made the card of an index are kept beside it, and count together with
-    what is judged of it, whichever came first: no click undoes them. Where the two disagree, what
-    was judged of the index holds.
+    Labels from elsewhere that made the card of an index are kept next to it, and count together
+    with what is judged of it, whichever came first: no click undoes them. Where the two disagree,
+    what was judged of the index holds.
 
     Args:
         labels: file of judged queries, see `sureshot.library.labels`; None is that of the index,
             into which `sureshot.library.judge` writes.
         db: the index, by its place or opened; None is the default index of this user.
         model: the model of the index, if its folder has moved.
-        device: torch device; None takes a GPU where there is one.
         skip_unknown: leave out queries about videos that are not in the index, as those of its
             own file always are.
         date: date to note on the card, such as 2026-11-30; today if empty.
@@ -80,20 +79,22 @@ def calibrate(
     """
     day = date_or_today(date)
     searcher = as_searcher(db, model, device)
-    file = None
-    if save:
-        file = card_of_index(searcher) if to is None else absolute(to)
+    in_index = save and to is None
+    file = card_of_index(searcher) if in_index else absolute(to) if save and to else None
     videos = [video.path for video in searcher.store.videos() if video.windows]
     is_own = labels is None
     if labels is None:
         labels, skip_unknown = _own_labels(searcher), True
     known, left_out = located(read_labels(labels), labels, videos, skip_unknown=skip_unknown)
     given, names = known, [Path(labels).name]
-    in_index = file is not None and to is None
     if is_own or in_index:
-        more, other = _labels_beside(searcher, Path(labels), videos)
-        names += [other] if more else []
-        known = _together(more, known) if is_own else _together(known, more)
+        own = labels_of_index(searcher.store.location)
+        other = given_labels_of_index(searcher.store.location)
+        other = other if absolute(labels) == own else own
+        if other.exists() and other.stat().st_size:
+            more, _ = located(read_labels(other), other, videos, skip_unknown=True)
+            names.append(other.name)
+            known = together([*more, *known] if is_own else [*known, *more])
     prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
     if prior is None:
         card, gallery = _fitted(searcher, known, Path(labels), day, progress or Silent())
@@ -115,27 +116,6 @@ def calibrate(
             _keep(given, Path(labels), searcher)
         searcher.refresh_card()
     return done
-
-
-def _labels_beside(
-    searcher: Searcher, labels: Path, videos: Sequence[Path]
-) -> tuple[list[Label], str]:
-    """The other labels that lie in an index beside those that are read, and their file's name."""
-    location = searcher.store.location
-    own, given = labels_of_index(location), given_labels_of_index(location)
-    other = given if absolute(labels) == own else own
-    if not other.exists() or not other.stat().st_size:
-        return [], other.name
-    return located(read_labels(other), other, videos, skip_unknown=True)[0], other.name
-
-
-def _together(first: Sequence[Label], last: Sequence[Label]) -> list[Label]:
-    """Labels of both; where they disagree, the last ones hold."""
-    merged = {label.query: label for label in first}
-    for label in last:
-        old = merged.get(label.query)
-        merged[label.query] = label if old is None else taken_together(old, label)
-    return list(merged.values())
 
 
 def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
@@ -162,12 +142,12 @@ def _own_labels(searcher: Searcher) -> Path:
 
 
 def card_of_index(searcher: Searcher) -> Path:
-    """Where the card of an index lies."""
+    """Where the card of an index is."""
     location = searcher.store.location
     place = index_folder(location)
     if place is None:
         raise SureshotError(
-            f"The index {location} is in a storage where no calibration card can lie. Name a "
+            f"The index {location} is in a storage that cannot hold a calibration card. Name a "
             f"file for it with {option('to')}, or calibrate an index in a folder or in S3."
         )
     return place / CARD
@@ -207,12 +187,12 @@ def _moved(
             f"{plain(file)} has {counted(telling, 'judged query', 'judged queries')} for what is "
             f"here; {JUDGED} are needed. Judge some more with `sureshot judge`."
         )
-    judged = []
+    known = []
     for number, label in enumerate(labels, 1):
         if label.state != "absent":
-            judged.append(_judged(searcher, label))
+            query = _judged(searcher, label)
+            known += [query] if (query.right >= 0).any() else []
         progress.update("scored", number, len(labels))
-    known = [query for query in judged if (query.right >= 0).any()]
     if not any(query.right[0] >= 0 for query in known):
         raise SureshotError(
             f"{plain(file)} says of no first hit whether it is right, so there is nothing to learn "
@@ -223,17 +203,18 @@ def _moved(
 
 def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
     """What a search finds for a judged query, and what is known of each hit."""
-    rivals = searcher.rivals(label.query)
-    timed = {moment.video for moment in label.moments}
-    seen: set[Path] = set()
+    moments, about = searcher.rivals(label.query)
+    timed = {moment.video for moment in label.timed}
+    relevant, seen = set(label.relevant), set[Path]()
     right = []
-    for moment in rivals.moments:
+    for moment in moments:
         verdict = label.verdict(moment.path, moment.start, moment.end)
-        if moment.path in seen and moment.path not in timed and moment.path in label.relevant:
-            verdict = None  # another moment of a right video, which nobody named
+        if moment.path in seen and moment.path not in timed and moment.path in relevant:
+            verdict = None  # another moment of a right video, which was not named
         seen.add(moment.path)
         right.append(-1 if verdict is None else int(verdict))
-    return JudgedQuery(scores=rivals.scores, right=np.array(right), about=rivals.about)
+    scores = np.array([moment.score for moment in moments], np.float64)
+    return JudgedQuery(scores=scores, right=np.array(right), about=about)
 
 
 def _fitted(
@@ -278,17 +259,17 @@ def _relevance(
     relevant = np.zeros(gallery.scores.shape, bool)
     about = np.zeros(len(labels), int)
     for row, label in enumerate(labels):
-        timed = [moment for moment in label.moments if moment.right]
         # What another process removed since the labels were read is not here.
-        right = [number[path] for path in label.relevant if path in number]
-        about[row] = right[0] if right else 0
-        for video in right:
-            columns = np.flatnonzero(of == video)
+        right = [path for path in label.relevant if path in number]
+        about[row] = number[right[0]] if right else 0
+        for path in right:
+            columns = np.flatnonzero(of == number[path])
             met = [
                 column
                 for column in columns
-                for moment in timed
-                if moment.video == gallery.paths[column]
+                for moment in label.timed
+                if moment.right
+                and moment.video == path
                 and moment.meets(gallery.start[column], gallery.end[column])
             ]
             best = columns[np.argmax(gallery.scores[row, columns])]

@@ -5,7 +5,7 @@ since it was made on the library itself.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +13,11 @@ from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import CARD
-from sureshot.library.ranking import Moment
-from sureshot.library.results import Confidence, Hit, Status
+from sureshot.library.results import Answer, Confidence, Hit, Status
 from sureshot.models.hub_bank import Bank, home_of
 from sureshot.paths import index_folder
 from sureshot.text import counted, plain
-from sureshot.trust.assess import Assessment, assess_each
+from sureshot.trust.assess import assess_each
 from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.signals import QueryContext
 
@@ -67,38 +66,10 @@ _STATUS: dict[str, Status] = {
 }
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class RankedScores:
-    """The moments that a query may mean.
-
-    Every moment of a library counts, also several of one film; those that show the same pictures as
-    a better one do not. They depend on the query and the library alone, not on how many hits of
-    them are shown, so a hit has the same percentage in every answer.
-
-    Attributes:
-        moments: the best of them, best first; at least one.
-        about: what else is known of the query, and how many moments there are in all.
-    """
-
-    moments: Sequence[Moment]
-    about: QueryContext
-
-    @property
-    def scores(self) -> Float64[np.ndarray, " moments"]:
-        """Score of each moment, descending."""
-        return np.array([moment.score for moment in self.moments], np.float64)
-
-
 def find_card(
     index: str, model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, bool, tuple[str, ...]]:
     """The calibration card for an index and its model.
-
-    Args:
-        index: location of the index; a folder or S3 storage can hold a card.
-        model: name of what searches it.
-        fingerprint: digest that identifies that model.
-        bank: its hub correction.
 
     Returns:
         The card, if there is one; whether it was made on the library itself; and what is wrong with
@@ -115,13 +86,7 @@ def find_card(
 def model_card(
     model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
-    """The calibration card that a model brings along, if it has one; and what is wrong with it.
-
-    Args:
-        model: name of the model.
-        fingerprint: digest that identifies it.
-        bank: its hub correction.
-    """
+    """The calibration card that a model brings along, if it has one; and what is wrong with it."""
     return _usable(home_of(model) / CARD, fingerprint, bank)
 
 
@@ -138,86 +103,64 @@ def _usable(
     return (None, odd) if odd else (card, ())
 
 
-Judged = tuple[Status, Confidence | None, tuple[Hit, ...], tuple[str, ...]]
-
-
 def judged(
     card: Calibration,
-    rivals: Sequence[RankedScores],
-    hits: Sequence[Sequence[Hit]],
+    answers: Sequence[Answer],
+    rivals: Sequence[Sequence[float]],
+    about: QueryContext,
     coverage: float,
     *,
     personal: bool = False,
-) -> list[Judged]:
-    """What a card says of some answers from one library.
+) -> list[Answer]:
+    """Answers from one library, with what a card says of them.
 
     Args:
         card: calibration card that fits the model.
-        rivals: the moments that each query may mean.
-        hits: hits of each answer.
+        rivals: scores of the moments that each query may mean, descending, at least one.
+        about: what else is known of the queries.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         personal: whether the card was made on the library itself.
-
-    Returns:
-        Status of each answer, the numbers behind it, the hits with theirs, and warnings.
     """
-    if not rivals:
-        return []
-    scores = [one.scores for one in rivals]
-    rows = np.full((len(scores), max(map(len, scores))), -np.inf)
-    for row, values in zip(rows, scores, strict=True):
-        row[: len(values)] = values
-    results = assess_each(card, rows, _joined([one.about for one in rivals]), coverage=coverage)
-    return [
-        _of_one(card, result, values, answer, coverage, personal)
-        for result, values, answer in zip(results, scores, hits, strict=True)
-    ]
-
-
-def _of_one(
-    card: Calibration,
-    result: Assessment,
-    scores: Float64[np.ndarray, " moments"],
-    hits: Sequence[Hit],
-    coverage: float,
-    personal: bool,
-) -> Judged:
-    status = _STATUS[result.status]
-    if result.p_relevant is None or result.p_inside is None:
-        return status, None, tuple(hits), result.warnings
-    # The percentage of a moment depends on its score alone, so that of a copy is its original's.
-    rising, best = np.unique(scores, return_index=True)
-    relevant = np.interp([hit.score for hit in hits], rising, result.p_relevant[best]).tolist()
-    least = np.inf if result.plausible is None else scores[result.plausible - 1]
-    judged_hits = tuple(
-        replace(
-            hit,
-            relevant=share,
-            plausible=None if result.plausible is None else bool(hit.score >= least),
+    rows = np.full((len(rivals), max(map(len, rivals))), -np.inf)
+    for row, scores in zip(rows, rivals, strict=True):
+        row[: len(scores)] = scores
+    found = []
+    assessed = assess_each(card, rows, about, coverage=coverage)
+    for answer, result, row in zip(answers, assessed, rows, strict=True):
+        status = _STATUS[result.status]
+        answer = replace(answer, status=status, warnings=(*answer.warnings, *result.warnings))
+        if result.p_relevant is None or result.p_inside is None:
+            found.append(answer)
+            continue
+        known = Confidence(
+            right=float(result.p_relevant[0]),
+            present=result.p_inside,
+            coverage=coverage,
+            plausible=result.plausible,
+            valid_for=describe_card(card),
+            personal=personal,
         )
-        for hit, share in zip(hits, relevant, strict=True)
-    )
-    if status == "probably not here":  # percentages hold if it is here
-        judged_hits = tuple(replace(hit, relevant=None, plausible=None) for hit in hits)
-    confidence = Confidence(
-        right=float(result.p_relevant[0]),
-        present=result.p_inside,
-        coverage=coverage,
-        plausible=result.plausible,
-        valid_for=describe_card(card),
-        personal=personal,
-    )
-    return status, confidence, judged_hits, result.warnings
+        hits = answer.hits
+        if status != "probably not here":  # percentages hold if it is here
+            hits = _with_percentages(hits, row, result.p_relevant, result.plausible)
+        found.append(replace(answer, confidence=known, hits=hits))
+    return found
 
 
-def _joined(about: Sequence[QueryContext]) -> QueryContext:
-    """What is known of queries to one library, as of several queries."""
-    background = [one.background for one in about if one.background is not None]
-    words = [one.words for one in about if one.words is not None]
-    return QueryContext(
-        background=np.concatenate(background) if background else None,
-        words=np.concatenate(words) if words else None,
-        videos=about[0].videos,
+def _with_percentages(
+    hits: Sequence[Hit],
+    scores: Float64[np.ndarray, " moments"],
+    relevant: Float64[np.ndarray, " known"],
+    plausible: int | None,
+) -> tuple[Hit, ...]:
+    """Hits with the percentages of the moments that score as they do."""
+    # The percentage of a moment depends on its score alone, so that of a copy is its original's.
+    rising, best = np.unique(scores[: len(relevant)], return_index=True)
+    shares = np.interp([hit.score for hit in hits], rising, relevant[best]).tolist()
+    least = np.inf if plausible is None else float(scores[plausible - 1])
+    return tuple(
+        replace(hit, relevant=share, plausible=None if plausible is None else hit.score >= least)
+        for hit, share in zip(hits, shares, strict=True)
     )
 
 
@@ -247,15 +190,14 @@ def describe_card(card: Calibration) -> str:
     )
 
 
-def left_out(count: int, kept: int, min: float) -> tuple[str, ...]:
-    """What to say of so many hits that are less likely right than was asked for.
-
-    Args:
-        count: hits that were left out.
-        kept: hits that were not.
-        min: the probability that was asked for.
-    """
+def likely(answer: Answer, min: float) -> Answer:
+    """An answer without the hits that are less likely right than asked for, which it says."""
+    kept = tuple(h for h in answer.hits if h.relevant is None or h.relevant >= min)
+    count = len(answer) - len(kept)
+    if not count:
+        return answer
     wanted = f"the {100 * min:g}% asked for with {option('min')}"
-    if count and not kept:
-        return (f"No hit is as likely right as {wanted}; {count} left out.",)
-    return (f"{counted(count, 'hit')} less likely right than {wanted} left out.",) if count else ()
+    note = f"{counted(count, 'hit')} less likely right than {wanted} left out."
+    if not kept:
+        note = f"No hit is as likely right as {wanted}; {count} left out."
+    return replace(answer, hits=kept, warnings=(*answer.warnings, note))

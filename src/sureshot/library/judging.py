@@ -11,10 +11,9 @@ from sureshot.library.labels import (
     JudgedMoment,
     Label,
     append,
+    drop_half_line,
     labels_of_index,
-    mend,
     read_labels,
-    taken_together,
 )
 from sureshot.library.query_checks import clean
 from sureshot.library.results import JSON_SCHEMA, Hit
@@ -35,14 +34,13 @@ class Judgements:
         file: lines of JSON, as `sureshot.library.labels` describes them; need not be there yet.
 
     Attributes:
-        file: path of the judgements.
-        mended: whether half a line at its end, left by a loss of power, was dropped.
+        repaired: whether half a line at its end, left by a loss of power, was dropped.
     """
 
     def __init__(self, file: str | Path) -> None:
         self.file = expand(file)
         self._check()
-        self.mended = mend(self.file)
+        self.repaired = drop_half_line(self.file)
         known = self.file.exists() and self.file.stat().st_size > 0
         self._labels = {label.query: label for label in read_labels(self.file)} if known else {}
 
@@ -59,10 +57,10 @@ class Judgements:
         """Keep a judged query; it is on the disk when this returns."""
         append(self.file, label)
         old = self._labels.get(label.query)
-        self._labels[label.query] = label if old is None else taken_together(old, label)
+        self._labels[label.query] = label if old is None else old.updated(label)
 
     def of(self, query: str) -> Label | None:
-        """What is known of a query; None for one that nobody judged."""
+        """What is known of a query; None for one that was not judged."""
         return self._labels.get(query)
 
     def count(self, state: str) -> int:
@@ -97,9 +95,8 @@ def judging_summary(judged: int, telling: int, word: str = "") -> str:
     """How many searches are judged, and what more of them would bring, in sentences.
 
     Args:
-        judged: how many are judged.
         telling: number of them that percentages can be learned from.
-        word: stands behind their number, such as ``judged``.
+        word: follows their number, such as ``judged``.
 
     Examples:
         >>> judging_summary(201, 200, "judged")
@@ -112,11 +109,7 @@ def judging_summary(judged: int, telling: int, word: str = "") -> str:
 
 
 def next_step(telling: int) -> str:
-    """What further judgements would bring, in a sentence; empty where they bring nothing.
-
-    Args:
-        telling: how many searches are judged, those for what is not here left out.
-    """
+    """What further judgements would bring, in a sentence; empty where they bring nothing."""
     if telling >= ALL:
         return ""
     if telling < JUDGED:
@@ -126,7 +119,7 @@ def next_step(telling: int) -> str:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgingSession:
-    """What a sitting left: a file of judged queries, those of earlier sittings among them.
+    """What a session left: a file of judged queries, those of earlier sessions among them.
 
     Attributes:
         file: the judgements, which `sureshot.library.calibrate` reads.
@@ -134,9 +127,9 @@ class JudgingSession:
         present: number of them with a right video.
         absent: number of them whose video is not in the library.
         not_found: number of them of which no hit shown was right.
-        left: queries of this sitting that are not judged yet.
-        mended: whether half a line at the end of the file, left by a loss of power, was dropped.
-        interrupted: whether Ctrl-C ended the sitting.
+        left: queries of this session that are not judged yet.
+        repaired: whether half a line at the end of the file, left by a loss of power, was dropped.
+        interrupted: whether Ctrl-C ended the session.
     """
 
     file: Path
@@ -145,7 +138,7 @@ class JudgingSession:
     absent: int
     not_found: int
     left: int
-    mended: bool = False
+    repaired: bool = False
     interrupted: bool = False
 
     def to_dict(self) -> dict[str, Any]:
@@ -161,7 +154,7 @@ class JudgingSession:
         }
 
     def __repr__(self) -> str:
-        """How many queries are judged, and how many more it takes."""
+        """How many queries are judged, and how many more are needed."""
         head = f"{counted(self.judged, 'query', 'queries')} judged in {plain(self.file)}"
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
@@ -190,7 +183,7 @@ def judge(
     """Let somebody say of the best hits of some queries whether they are right.
 
     Each judged query is kept at once, and is not asked again by the next call with the same file.
-    Of each video only its best moment is shown. Ctrl-C ends the sitting, as "quit" does.
+    Of each video only its best moment is shown. Ctrl-C ends the session, as "quit" does.
 
     Args:
         queries: what is looked for.
@@ -213,7 +206,8 @@ def judge(
             else.
     """
     searcher = db if isinstance(db, Searcher) else None
-    kept = Judgements(labels_of_index(_place(db)) if to is None else to)
+    place = db.store.location if isinstance(db, Searcher) else index_place(db)
+    kept = Judgements(labels_of_index(place) if to is None else to)
     left = kept.left(queries)
     interrupted = False
     try:
@@ -221,7 +215,10 @@ def judge(
             searcher = searcher or as_searcher(db, model, device)
             begin(query, number, len(left))
             if explain is not None:
-                _draw(searcher, query, limit, Path(explain))
+                from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
+
+                answer = searcher.search(query, limit=limit, per_video=1)
+                draw_hits(answer, searcher.store.settings.frame_rate, Path(explain))
             label = judge_query(searcher, query, limit, ask, ask_more)
             if label == "quit":
                 break
@@ -236,7 +233,7 @@ def judge(
         absent=kept.count("absent"),
         not_found=kept.count("not found"),
         left=len(kept.left(left)),
-        mended=kept.mended,
+        repaired=kept.repaired,
         interrupted=interrupted,
     )
 
@@ -270,22 +267,10 @@ def judge_moments(
     It holds where earlier judgements of the query say otherwise.
 
     Args:
-        searcher: the opened index.
-        query: what was looked for.
-        moments: the moments, right or wrong.
         absent: whether no video of the library shows it; then all moments are wrong.
     """
-    told = tuple(moments)
-    right = tuple(dict.fromkeys(moment.video for moment in told if moment.right))
-    label = Label(
-        query=clean(query),
-        relevant=right,
-        judged=tuple(dict.fromkeys(moment.video for moment in told)),
-        absent=absent,
-        moments=told,
-    )
     kept = Judgements(labels_of_index(searcher.store.location))
-    kept.add(label)
+    kept.add(Label(clean(query), tuple(moments), absent))
     return kept
 
 
@@ -301,19 +286,12 @@ def judge_query(
     """What somebody says of the best hits of one query; the other arguments are those of `judge`.
 
     Args:
-        searcher: the opened index.
-        query: what is looked for.
-        limit: hits that are judged.
-        ask: asked about each hit.
-        ask_more: asked where none was right.
         keep_begun: whether "quit" after the first hit ends the query with what was said till then.
 
     Returns:
         The label, or how the query ended without one.
     """
     while True:
-        relevant: list[Path] = []
-        judged: list[Path] = []
         moments: list[JudgedMoment] = []
         verdict: Verdict = "no"
         for page in _pages(searcher, query, limit):
@@ -321,44 +299,20 @@ def judge_query(
                 verdict = ask(hit)
                 if verdict not in ("yes", "no"):
                     break
-                shown = (hit.path, *hit.copies)
-                judged += shown
-                relevant += shown if verdict == "yes" else ()
-                moments.append(
-                    JudgedMoment(
-                        video=hit.path, start=hit.start, end=hit.end, right=verdict == "yes"
-                    )
-                )
-            if verdict in ("yes", "no") and not relevant:
-                verdict = ask_more(len(judged))
+                right = verdict == "yes"
+                moments.append(JudgedMoment(hit.path, right, hit.start, hit.end))
+                moments += [JudgedMoment(copy, right) for copy in hit.copies]
+            found = any(moment.right for moment in moments)
+            if verdict in ("yes", "no") and not found:
+                verdict = ask_more(len(moments))
             if verdict != "more":
                 break
         else:
             verdict = "absent"  # every video was looked at
-        if verdict == "skip" or (verdict == "quit" and not (keep_begun and judged)):
+        if verdict == "skip" or (verdict == "quit" and not (keep_begun and moments)):
             return verdict
         if verdict != "again":
-            absent = verdict == "absent" and not relevant
-            return Label(
-                query=query,
-                relevant=tuple(relevant),
-                judged=tuple(judged),
-                absent=absent,
-                moments=tuple(moments),
-            )
-
-
-def _place(db: str | Path | Searcher | None) -> str:
-    """Where an index lies that may be open already."""
-    return db.store.location if isinstance(db, Searcher) else index_place(db)
-
-
-def _draw(searcher: Searcher, query: str, limit: int, target: Path) -> None:
-    """Draw the frames of the hits that are judged first into a PNG."""
-    from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
-
-    answer = searcher.search(query, limit=limit, per_video=1)
-    draw_hits(answer, searcher.store.settings.frame_rate, target)
+            return Label(query, tuple(moments), verdict == "absent" and not found)
 
 
 def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:

@@ -27,10 +27,9 @@ import itertools
 import json
 import math
 import os
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -42,17 +41,28 @@ from sureshot.s3 import ObjectPath, object_path
 from sureshot.settings import LABELS, parse_json, read_text
 from sureshot.text import counted, plain
 
+_SHOWN = 5  # unknown videos that are named
+_FILE, _GIVEN = "judged.jsonl", "labelled.jsonl"
+
 State = Literal["present", "absent", "not found"]
 
 
 @dataclass(frozen=True, slots=True)
 class JudgedMoment:
-    """Whether a stretch of one video is right for a query; times in seconds."""
+    """Whether a stretch of a video is right for a query; times in seconds.
+
+    Without an end it is about the video as a whole, whose best moment is meant.
+    """
 
     video: Path
-    start: float
-    end: float
     right: bool
+    start: float = 0.0
+    end: float = math.inf
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether it is about a stretch of the video."""
+        return self.end < math.inf
 
     def meets(self, start: float, end: float) -> bool:
         """Whether another stretch of the same video has some time in common with it."""
@@ -65,54 +75,88 @@ class Label:
 
     Attributes:
         query: text in one line, without spaces around it.
-        relevant: the right videos.
-        judged: all that were looked at, the right ones among them; None where nobody says.
-        absent: whether somebody said that the library has no right one.
-        moments: stretches of these videos that were looked at; of a video without any the best
-            moment is meant.
+        moments: what was looked at, the later judgement last.
+        absent: whether somebody said that the library has no right video.
+        complete: whether every video that is not named is wrong.
     """
 
     query: str
-    relevant: tuple[Path, ...]
-    judged: tuple[Path, ...] | None = None
-    absent: bool = False
     moments: tuple[JudgedMoment, ...] = ()
+    absent: bool = False
+    complete: bool = False
+
+    @property
+    def relevant(self) -> tuple[Path, ...]:
+        """The right videos."""
+        return tuple(dict.fromkeys(moment.video for moment in self.moments if moment.right))
+
+    @property
+    def timed(self) -> tuple[JudgedMoment, ...]:
+        """The moments with times."""
+        return tuple(moment for moment in self.moments if moment.is_timed)
 
     @property
     def state(self) -> State:
         """Whether a right video is there, is not, or was not found among those looked at."""
         if self.relevant:
             return "present"
-        return "absent" if self.absent or self.judged is None else "not found"
+        return "absent" if self.absent or self.complete else "not found"
 
     def verdict(self, video: Path, start: float, end: float) -> bool | None:
-        """Whether a hit is right; None where nobody looked at it.
+        """Whether a hit, from second to second, is right; None where it was not looked at."""
+        known = [moment for moment in self.moments if moment.video == video]
+        known = [moment for moment in known if moment.is_timed] or known
+        if not known:
+            return False if self.complete else None
+        met = [moment.right for moment in known if moment.meets(start, end)]
+        return any(met) if met else None
 
-        Args:
-            video: video of the hit, the best of that video's.
-            start: where the hit begins, in seconds.
-            end: where it ends, in seconds.
+    def updated(self, new: "Label") -> "Label":
+        """Both of this query; the later one holds where they speak of the same moment.
+
+        A right video outweighs the word that there is none, unless the later one takes it back.
         """
-        timed = [moment for moment in self.moments if moment.video == video]
-        if timed:
-            met = [moment.right for moment in timed if moment.meets(start, end)]
-            return any(met) if met else None
-        if video in self.relevant:
-            return True
-        return False if self.judged is None or video in self.judged else None
+        kept = [m for m in self.moments if not any(_overrules(later, m) for later in new.moments)]
+        label = Label(
+            query=self.query,
+            moments=tuple(dict.fromkeys((*kept, *new.moments))),
+            complete=self.complete or new.complete,
+        )
+        said = "absent" in (self.state, new.state)
+        return replace(label, absent=said and not label.relevant)
 
     def to_line(self) -> str:
         """The JSON of one line of a file, in ASCII, with the newline at its end."""
         # Undecodable bytes of a path are lone surrogates, which ASCII JSON carries both ways.
-        value: dict[str, Any] = {"query": self.query, "relevant": _texts(self.relevant)}
-        if self.judged is not None:
-            value |= {"judged": _texts(self.judged), "absent": self.absent}
-        if self.moments:
+        value: dict[str, Any] = {
+            "query": self.query,
+            "relevant": [os.fspath(video) for video in self.relevant],
+        }
+        if not self.complete:
+            videos = dict.fromkeys(os.fspath(moment.video) for moment in self.moments)
+            value |= {"judged": list(videos), "absent": self.absent}
+        if self.timed:
             value["moments"] = [
                 {"video": os.fspath(m.video), "start": m.start, "end": m.end, "right": m.right}
-                for m in self.moments
+                for m in self.timed
             ]
         return json.dumps(value) + "\n"
+
+
+def _overrules(new: JudgedMoment, old: JudgedMoment) -> bool:
+    """Whether a later judgement is of the same moment; a right video keeps its right moments."""
+    if new.video != old.video or (new.right and old.right and not new.is_timed):
+        return False
+    return new.meets(old.start, old.end)
+
+
+def together(labels: Iterable[Label]) -> list[Label]:
+    """Labels with those of one query as one, in the order in which queries first come."""
+    merged: dict[str, Label] = {}
+    for label in labels:
+        old = merged.get(label.query)
+        merged[label.query] = label if old is None else old.updated(label)
+    return list(merged.values())
 
 
 def read_labels(file: str | Path) -> list[Label]:
@@ -124,29 +168,21 @@ def read_labels(file: str | Path) -> list[Label]:
     file = expand(file)
     try:
         text = read_text(file, LABELS)
-    except OSError as error:
-        raise SureshotError(
-            f"The labels {plain(file)} cannot be read: {reason_of(error)}."
-        ) from None
-    except ValueError as error:
-        raise SureshotError(
-            f"The labels {plain(file)} cannot be read: {error}. Save them as UTF-8."
-        ) from None
-    rows = _objects(text) if text.lstrip()[:1] in ("{", "[") else _table(text, file)
-    merged: dict[str, Label] = {}
-    for line, values in rows:
+    except (OSError, ValueError) as error:
+        why = f"{error}. Save them as UTF-8" if isinstance(error, ValueError) else reason_of(error)
+        raise SureshotError(f"The labels {plain(file)} cannot be read: {why}.") from None
+    labels = []
+    for line, row in _lines(text) if text.lstrip()[:1] in ("{", "[") else _rows(text, file):
         try:
-            label = _label(values)
+            labels.append(_of_line(row) if isinstance(row, str) else _of_row(row))
         except ValueError as error:
             raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
-        old = merged.get(label.query)
-        merged[label.query] = label if old is None else taken_together(old, label)
-    if not merged:
+    if not labels:
         raise SureshotError(
             f"The labels {plain(file)} are empty; write a query and its video into each line, or "
             f"judge hits with `sureshot judge`."
         )
-    return list(merged.values())
+    return together(labels)
 
 
 def append(file: Path, label: Label) -> None:
@@ -154,13 +190,10 @@ def append(file: Path, label: Label) -> None:
     try:
         append_line(file, label.to_line())
     except OSError as error:
-        raise SureshotError(
-            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
-            "Mend that, then try again."
-        ) from None
+        raise _not_written(file, error) from None
 
 
-def mend(file: Path) -> bool:
+def drop_half_line(file: Path) -> bool:
     """Drop half a line from the end of a file, which a loss of power can leave there.
 
     Returns:
@@ -182,169 +215,123 @@ def mend(file: Path) -> bool:
     except FileNotFoundError:
         return False
     except OSError as error:
-        raise SureshotError(
-            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
-            "Mend that, then try again."
-        ) from None
+        raise _not_written(file, error) from None
 
 
-def _objects(text: str) -> Iterator[tuple[int, Any]]:
-    """Each line that is not empty with its number; what cannot be read as the error it gives."""
-    for number, line in enumerate(io.StringIO(text), 1):  # other breaks may stand in a query
-        if line.strip():
-            try:
-                yield number, parse_json(line)
-            except json.JSONDecodeError:
-                yield number, ValueError("is not JSON; write one object a line")
-            except ValueError as error:
-                yield number, error
+def _not_written(file: Path, error: OSError) -> SureshotError:
+    return SureshotError(
+        f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
+        "Fix that, then try again."
+    )
 
 
-def _table(text: str, file: Path) -> Iterator[tuple[int, Any]]:
-    """Each row with its line, as the object it stands for."""
-    first = next((line for line in io.StringIO(text) if line.strip()), "")
-    if not first:
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    """Each line that is not empty, with its number."""
+    lines = enumerate(io.StringIO(text), 1)  # other breaks may stand in a query
+    return ((number, line) for number, line in lines if line.strip())
+
+
+def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str | None, Any]]]:
+    """Each row of a table by its columns, with the number of its line."""
+    if not text.strip():
         return
-    marks = sorted(",;\t", key=first.count, reverse=True)
-    reader = csv.reader(io.StringIO(text), delimiter=marks[0], skipinitialspace=True)
-    columns: list[str] | None = None
+    skipped, first = next(_lines(text))
+    mark = max(",;\t", key=first.count)
+    lines = itertools.islice(io.StringIO(text), skipped - 1, None)
+    rows = csv.DictReader(lines, delimiter=mark, skipinitialspace=True)
     try:
-        for row in reader:
-            if not any(field.strip() for field in row):
-                continue
-            if columns is None:
-                columns = [name.strip().lower() for name in row]
-                if not {"query", "video"} <= set(columns):
-                    raise SureshotError(
-                        f"{plain(file)}, line {reader.line_num} must name the columns query and "
-                        f"video; it has {plain(', '.join(columns))[:200]}."
-                    )
-                continue
-            yield reader.line_num, _row(dict(zip(columns, row, strict=False)), len(columns), row)
+        rows.fieldnames = [name.strip().lower() for name in rows.fieldnames or ()]
+        if not {"query", "video"} <= set(rows.fieldnames):
+            raise SureshotError(
+                f"{plain(file)}, line {skipped} must name the columns query and video; it has "
+                f"{plain(', '.join(rows.fieldnames))[:200]}."
+            )
+        for row in rows:
+            if any(isinstance(field, list) or (field or "").strip() for field in row.values()):
+                yield skipped - 1 + rows.line_num, row
     except csv.Error as error:
-        raise SureshotError(f"{plain(file)}, line {reader.line_num}: {error}.") from None
+        line = skipped - 1 + rows.line_num
+        raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
 
 
-def _row(values: dict[str, str], columns: int, row: list[str]) -> Any:
-    if len(row) > columns:
-        return ValueError("has more fields than the first line; put the query in quotes")
-    video = values.get("video", "").strip()
-    told: dict[str, Any] = {
-        "query": values.get("query", ""),
-        "relevant": [video] if video else [],
-    }
-    times = [values.get(name, "").strip() for name in ("start", "end")]
-    if video and any(times):
+def _of_row(row: dict[str | None, Any]) -> Label:
+    """The label of a row of a table."""
+    if None in row:
+        raise ValueError("has more fields than the first line; put the query in quotes")
+    query, video, start, end = (
+        (row.get(name) or "").strip() for name in ("query", "video", "start", "end")
+    )
+    if not video:
+        return Label(_query(query), complete=True)
+    times: tuple[float, ...] = ()
+    if start or end:
         try:
-            start, end = (parse_time(time) for time in times)
+            times = parse_time(start), parse_time(end)
         except SureshotError:
-            return ValueError("start and end are no times; write both, as 75 or 1:15, or neither")
-        told["moments"] = [{"video": video, "start": start, "end": end, "right": True}]
-    return told
+            raise ValueError(
+                "start and end are no times; write both, as 75 or 1:15, or neither"
+            ) from None
+        if not times[0] < times[1]:
+            raise ValueError(f"the moment ends at {end}, before it starts at {start}")
+    return Label(_query(query), (JudgedMoment(Path(video), True, *times),), complete=True)
 
 
-def _label(values: Any) -> Label:
-    """The label of one line."""
-    if isinstance(values, ValueError):
-        raise values
+def _of_line(line: str) -> Label:
+    """The label of a line of JSON."""
+    try:
+        values = parse_json(line)
+    except json.JSONDecodeError:
+        raise ValueError("is not JSON; write one object a line") from None
     if not isinstance(values, dict):
         raise ValueError("is not an object with query and relevant; write one object a line")
-    query = values.get("query")
-    if not isinstance(query, str):
-        raise ValueError(f"the query is {plain(repr(query))[:80]}; it must be text")
-    query = " ".join(query.split())
-    if not any(c.isprintable() for c in query):
-        raise ValueError("the query is empty; describe what was looked for")
-    relevant = _paths(values, "relevant")
-    judged = None if values.get("judged") is None else _paths(values, "judged")
+    query = _query(values.get("query"))
+    relevant = _videos(values, "relevant")
+    complete = values.get("judged") is None
+    judged = [] if complete else _videos(values, "judged")
     absent = values.get("absent", False)
     if not isinstance(absent, bool):
         raise ValueError(f"absent is {plain(repr(absent))[:80]}; it must be true or false")
     if absent and relevant:
         raise ValueError("absent is true, but relevant names a video; it can only be one of them")
-    if judged is not None:
-        judged = tuple(dict.fromkeys((*judged, *relevant)))
-    return Label(
-        query=query,
-        relevant=relevant,
-        judged=judged,
-        absent=absent,
-        moments=tuple(_moment(value) for value in _listed(values)),
-    )
+    moments = values.get("moments", [])
+    if not isinstance(moments, list):
+        raise ValueError(f"moments is {plain(repr(moments))[:80]}; it must be a list")
+    timed = [_moment(value) for value in moments]
+    known = {moment.video for moment in timed if moment.right}
+    whole = [JudgedMoment(video, True) for video in relevant if video not in known]
+    known = {moment.video for moment in (*timed, *whole)}
+    whole += [JudgedMoment(video, False) for video in judged if video not in known]
+    return Label(query, (*timed, *whole), absent, complete)
 
 
-def _listed(values: dict[str, Any]) -> list[Any]:
-    listed = values.get("moments", [])
-    if not isinstance(listed, list):
-        raise ValueError(f"moments is {plain(repr(listed))[:80]}; it must be a list")
-    return listed
+def _query(query: object) -> str:
+    if not isinstance(query, str):
+        raise ValueError(f"the query is {plain(repr(query))[:80]}; it must be text")
+    query = " ".join(query.split())
+    if not any(c.isprintable() for c in query):
+        raise ValueError("the query is empty; describe what was looked for")
+    return query
+
+
+def _videos(values: dict[str, Any], name: str) -> list[Path]:
+    given = values.get(name)
+    if not isinstance(given, list) or not all(isinstance(v, str) and v.strip() for v in given):
+        raise ValueError(f"{name} is {plain(repr(given))[:80]}; it must be a list of videos")
+    return list(dict.fromkeys(map(Path, given)))
 
 
 def _moment(value: Any) -> JudgedMoment:
     """One entry of the moments of a line."""
-    wrong = ValueError(
+    try:
+        video, right, start, end = (value[name] for name in ("video", "right", "start", "end"))
+        right_kinds = isinstance(video, str) and isinstance(right, bool)
+        if right_kinds and video.strip() and 0 <= start < end < math.inf:
+            return JudgedMoment(Path(video), right, float(start), float(end))
+    except (TypeError, KeyError):
+        pass
+    raise ValueError(
         f"a moment is {plain(repr(value))[:80]}; it needs video, start, a later end, and right"
     )
-    if not isinstance(value, dict):
-        raise wrong
-    video, right = value.get("video"), value.get("right")
-    times = [value.get("start"), value.get("end")]
-    real = all(isinstance(time, (int, float)) and not isinstance(time, bool) for time in times)
-    if not (isinstance(video, str) and video.strip() and isinstance(right, bool) and real):
-        raise wrong
-    start, end = float(value["start"]), float(value["end"])
-    if not 0 <= start < end < math.inf:
-        raise wrong
-    return JudgedMoment(video=Path(video), start=start, end=end, right=right)
-
-
-def _paths(values: dict[str, Any], name: str) -> tuple[Path, ...]:
-    given = values.get(name)
-    if not isinstance(given, list) or not all(isinstance(v, str) and v.strip() for v in given):
-        raise ValueError(f"{name} is {plain(repr(given))[:80]}; it must be a list of videos")
-    return tuple(dict.fromkeys(Path(video) for video in given))
-
-
-def taken_together(old: Label, new: Label) -> Label:
-    """What two rows say of one query; the later one holds where both speak of the same moment.
-
-    A right video outweighs the word that there is none, unless the later row takes it back.
-    """
-    again = {moment.video for moment in new.moments}
-    moments = tuple(
-        dict.fromkeys((*(m for m in old.moments if not _judged_again(m, new)), *new.moments))
-    )
-    right = {moment.video for moment in moments if moment.right}
-    taken_back = set(new.judged or ()) - set(new.relevant)
-    # A video is right by a moment of it that still is; one judged as a whole, until it is again.
-    kept = [v for v in old.relevant if v not in taken_back or (v in again and v in right)]
-    relevant = tuple(dict.fromkeys((*kept, *new.relevant)))
-    judged = None
-    if old.judged is not None and new.judged is not None:
-        judged = tuple(dict.fromkeys((*old.judged, *new.judged)))
-    return Label(
-        query=old.query,
-        relevant=relevant,
-        judged=judged,
-        absent=not relevant and "absent" in (old.state, new.state),
-        moments=moments,
-    )
-
-
-def _judged_again(moment: JudgedMoment, new: Label) -> bool:
-    """Whether a later row says of a moment, or of its whole video, anew whether it is right."""
-    timed = [m for m in new.moments if m.video == moment.video]
-    if timed:
-        return any(m.meets(moment.start, moment.end) for m in timed)
-    return moment.video in (new.judged or ())
-
-
-def _texts(paths: Sequence[Path]) -> list[str]:
-    return [os.fspath(path) for path in paths]
-
-
-_SHOWN = 5  # unknown videos that are named
-_FILE, _GIVEN = "judged.jsonl", "labelled.jsonl"
 
 
 def labels_of_index(location: str) -> Path:
@@ -356,18 +343,14 @@ def labels_of_index(location: str) -> Path:
     place = index_folder(location)
     if place is None:
         raise SureshotError(
-            f"The index {location} is in a storage where no judgements can lie. Name a file "
-            "for them."
+            f"The index {location} is in a storage that cannot hold judgements. Name a file for "
+            "them."
         )
     return place / _FILE
 
 
 def given_labels_of_index(location: str) -> Path:
-    """File of the labels from elsewhere that the card of an index was learned from, beside it.
-
-    Args:
-        location: place of the index.
-    """
+    """File of the labels from elsewhere that the card of an index was learned from."""
     return labels_of_index(location).with_name(_GIVEN)
 
 
@@ -377,7 +360,6 @@ def located(
     """The same queries with the paths of the index in the place of the names of their videos.
 
     Args:
-        labels: the queries that `read_labels` gives.
         file: place of the file they are from; names may start from its folder.
         videos: absolute paths of those in the index.
         skip_unknown: leave out queries with a right video that is not in the index.
@@ -388,24 +370,18 @@ def located(
     # Not Path.resolve: the index keeps links as they are.
     names = _Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
     kept: list[Label] = []
-    unknown: Counter[Path] = Counter()
+    unknown: dict[Path, None] = {}
     left_out = 0
     for label in labels:
-        relevant = [names.find(name) for name in label.relevant]
-        missing = [n for n, path in zip(label.relevant, relevant, strict=True) if path is None]
+        found = [(moment, names.find(moment.video)) for moment in label.moments]
+        missing = [moment.video for moment, path in found if path is None and moment.right]
         if missing:
-            unknown.update(missing)
+            unknown |= dict.fromkeys(missing)
             left_out += 1
             continue
-        right = tuple(dict.fromkeys(path for path in relevant if path is not None))
-        judged = None
-        if label.judged is not None:
-            # What is gone since was not right, and takes part in no search.
-            looked_at = [names.find(name) for name in label.judged]
-            judged = tuple(dict.fromkeys(path for path in looked_at if path is not None))
-        there = ((moment, names.find(moment.video)) for moment in label.moments)
-        moments = tuple(replace(m, video=path) for m, path in there if path is not None)
-        kept.append(replace(label, relevant=right, judged=judged, moments=moments))
+        # What is gone since was not right, and takes part in no search.
+        moments = [replace(moment, video=path) for moment, path in found if path is not None]
+        kept.append(replace(label, moments=tuple(dict.fromkeys(moments))))
     if unknown and not skip_unknown:
         raise SureshotError(_unknown(file, list(unknown), names))
     if not kept:
@@ -450,18 +426,9 @@ class _Names:
 
     def near(self, name: Path) -> Path | None:
         """The video whose name looks most like another."""
-        for wanted in (name.name, name.stem):
-            close = difflib.get_close_matches(wanted, self._ends, n=9, cutoff=0.6)
-            if close:
-                # Of those that are as like, the one that begins alike.
-                return self._ends[max(close, key=partial(_likeness, wanted))][0]
-        return None
-
-
-def _likeness(wanted: str, name: str) -> tuple[float, int]:
-    ratio = difflib.SequenceMatcher(a=name, b=wanted).ratio()
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(wanted, name, strict=False))
-    return ratio, len(list(same))
+        close = difflib.get_close_matches(name.name, self._ends, n=1)
+        close = close or difflib.get_close_matches(name.stem, self._ends, n=1)
+        return self._ends[close[0]][0] if close else None
 
 
 def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:

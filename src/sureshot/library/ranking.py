@@ -2,10 +2,10 @@
 
 import threading
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,11 +16,11 @@ from sureshot.errors import QueryError, option
 from sureshot.library.results import FrameScore, Hit
 from sureshot.media.discover import is_gone
 from sureshot.media.signature import Patterns
-from sureshot.models.encoders.base import TextFeatures, VideoFeatures
+from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.similarity import Similarity
 from sureshot.progress import Progress
 from sureshot.store.index import Store
-from sureshot.store.rows import StoredWindows, VideoRecord, union
+from sureshot.store.rows import StoredWindows, union
 from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, printable
 
@@ -35,9 +35,9 @@ class Moment:
 
     Attributes:
         best: row of its best window.
-        rows: rows of all its windows in the order of time, the best among them.
+        rows: rows of all its windows in the order of time.
         score: score of the best window.
-        copies: videos folded under this one.
+        copies: moments of other videos that show the same pictures, one per video.
     """
 
     path: Path
@@ -46,11 +46,7 @@ class Moment:
     start: float
     end: float
     score: float
-    copies: list[Path] = field(default_factory=list)
-
-    def alone(self) -> "Moment":
-        """The same moment without copies."""
-        return replace(self, copies=[])
+    copies: list["Moment"] = field(default_factory=list)
 
 
 def join_adjacent(
@@ -58,20 +54,17 @@ def join_adjacent(
     start: Float[np.ndarray, " windows"],
     end: Float[np.ndarray, " windows"],
     scores: Float[np.ndarray, " windows"],
-    *,
-    per_video: int | None,
 ) -> list[Moment]:
     """Moments, best first, each grown from a window to its neighbours that score nearly as well.
 
     "Nearly" is relative to this query's own spread, since scores of different queries do not
     compare: a neighbour joins if it lies within a fifth of the distance from the best score to the
-    median one. So a long shot comes out as one range, and a scene beside it stays out. Where all
+    median one. So a long shot comes out as one range, and the scene after it stays out. Where all
     windows score alike, as in a library of one shot, differences below 0.005 do not count.
 
     Args:
         paths: the video of each window.
         scores: similarity of each window to the query, higher is better.
-        per_video: moments kept from one video; None keeps all.
     """
     if len(paths) == 0:
         return []
@@ -80,19 +73,18 @@ def join_adjacent(
     for row in np.argsort(start, kind="stable").tolist():
         by_video.setdefault(paths[row], []).append(row)
     starts, ends, values = start.tolist(), end.tolist(), scores.tolist()
-    moments = []
-    for path, rows in by_video.items():
-        for best, near in _grow(rows, starts, ends, values, slack, per_video or len(rows)):
-            moments.append(
-                Moment(
-                    path=path,
-                    best=best,
-                    rows=near,
-                    start=starts[near[0]],
-                    end=max(ends[row] for row in near),
-                    score=values[best],
-                )
-            )
+    moments = [
+        Moment(
+            path=path,
+            best=best,
+            rows=near,
+            start=starts[near[0]],
+            end=max(ends[row] for row in near),
+            score=values[best],
+        )
+        for path, rows in by_video.items()
+        for best, near in _grow(rows, starts, ends, values, slack)
+    ]
     # Ties in the order of paths and times, so that an answer never depends on the store's order.
     return sorted(moments, key=lambda m: (-m.score, m.path, m.start))
 
@@ -103,15 +95,12 @@ def _grow(
     end: Sequence[float],
     scores: Sequence[float],
     slack: float,
-    most: int,
 ) -> list[tuple[int, list[int]]]:
     """Best window and windows of each moment of one video; ``rows`` are in the order of time."""
-    if len(rows) == 1:
-        return [(rows[0], rows)]
     free = set(range(len(rows)))
     met = [start[two] - end[one] <= _GAP for one, two in pairwise(rows)]
     grown: list[tuple[int, list[int]]] = []
-    while free and len(grown) < most:
+    while free:
         seed = max(free, key=lambda i: (scores[rows[i]], -i))
         enough = scores[rows[seed]] - slack
         fit = {i for i in free if scores[rows[i]] >= enough}
@@ -132,10 +121,7 @@ class Copies:
     """Tells moments that show the same pictures, comparing any two windows once.
 
     Only another video can be a copy: a shot that one video repeats stays two moments.
-
-    Args:
-        paths: the video of each window.
-        signatures: signatures of the frames of each window, padding zero.
+    Signatures are zero where a window is padded.
     """
 
     def __init__(
@@ -150,21 +136,16 @@ class Copies:
         self._shown: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
 
     def merge(self, moments: Sequence[Moment], most: int) -> list[Moment]:
-        """The first ``most`` moments, with later ones that show the same pictures under them.
-
-        Args:
-            moments: moments of these windows, best first.
-            most: moments kept.
-        """
+        """The first ``most`` moments, best first, with later ones that show the same under them."""
         originals = self._originals(moments, most)
         kept: dict[int, Moment] = {}
         for place, moment in enumerate(moments):
             if place in originals:
                 copies = kept[originals[place]].copies
-                if moment.path not in copies:
-                    copies.append(moment.path)
+                if all(moment.path != copy.path for copy in copies):
+                    copies.append(moment)
             elif len(kept) < most:
-                kept[place] = moment.alone()
+                kept[place] = replace(moment, copies=[])
         return list(kept.values())
 
     def without(self, moments: Sequence[Moment], most: int) -> list[Moment]:
@@ -224,9 +205,7 @@ class Copies:
 class WindowScores:
     """Windows with their codes, those of their frames, and their copies, each worked out once.
 
-    Args:
-        windows: the windows; nobody may change them.
-        how: how they are compared with queries.
+    Searches of several threads share them, so the windows must not be changed.
     """
 
     def __init__(self, windows: StoredWindows, how: Similarity) -> None:
@@ -268,185 +247,13 @@ class WindowScores:
         """Code the frames of windows that are asked for the first time."""
         if not rows:
             return
-        chosen = list(rows)
-        mask = self.windows.mask[chosen]
-        single = self.windows.frames[chosen][mask][:, None]
+        mask = self.windows.mask[rows]
+        single = self.windows.frames[rows][mask][:, None]
         codes = self._how.videos(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
         counts = mask.sum(1)
-        firsts = np.cumsum(counts) - counts
-        self._places |= {
-            row: (len(self._parts), first) for row, first in zip(rows, firsts.tolist(), strict=True)
-        }
+        firsts = (np.cumsum(counts) - counts).tolist()
+        self._places |= {r: (len(self._parts), f) for r, f in zip(rows, firsts, strict=True)}
         self._parts.append(codes)
-
-
-_LOOKED_AT = 2000  # windows; they take memory with all their frames
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """What a search was asked for, beside its query.
-
-    Attributes:
-        like: the video that more like it is looked for; None for a sentence.
-        at: seconds of the moment in that video; None for the whole of it.
-        hub_corrected: whether candidates are chosen by scores less the model's hub correction.
-    """
-
-    limit: int
-    per_video: int | None
-    merge_copies: bool
-    folder: Selection | None = None
-    like: Path | None = None
-    at: float | None = None
-    hub_corrected: bool = False
-
-    def __post_init__(self) -> None:
-        for name in ("limit", "per_video"):
-            value = getattr(self, name)
-            if value is not None and value < 1:
-                raise QueryError(f"{name} is {value}; it must be at least 1.")
-
-    @property
-    def without(self) -> Path | None:
-        """The video that is left out whole."""
-        return self.like if self.at is None else None
-
-    @property
-    def most(self) -> int:
-        """How many windows are looked at, at most; more of them are copies than it is worth."""
-        return max(_LOOKED_AT, 10 * self.limit)
-
-    def is_asked(self, moment: Moment) -> bool:
-        """Whether a moment is the very one that more like it is looked for."""
-        at = self.at
-        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Ranking:
-    """The windows nearest to a query, and the hits among them.
-
-    Attributes:
-        looked: the windows.
-        texts: the codes of the query.
-        scores: their exact scores.
-        moments: their moments, best first.
-        wanted: how many windows were asked for.
-        whole: whether there are no others.
-        hits: the hits, once they were chosen, perhaps from more windows than these.
-        notes: why they are fewer than were asked for, where they are.
-    """
-
-    looked: WindowScores
-    texts: Any
-    scores: Float[np.ndarray, " windows"]
-    moments: list[Moment]
-    wanted: int
-    whole: bool
-    hits: tuple[Hit, ...] = ()
-    notes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, looked: WindowScores, texts: Any, wanted: int, *, whole: bool) -> "Ranking":
-        """Score and rank windows."""
-        scores, found = looked.scores(texts), looked.windows
-        moments = join_adjacent(found.paths, found.start, found.end, scores, per_video=None)
-        return cls(looked, texts, scores, moments, wanted, whole)
-
-    @property
-    def windows(self) -> StoredWindows:
-        """The windows."""
-        return self.looked.windows
-
-
-def check_shares(coverage: float, min: float) -> None:
-    """Check what a search asks of percentages."""
-    if not 0 < coverage < 1:
-        raise QueryError(f"coverage is {coverage}; it must be between 0 and 1, such as 0.9.")
-    if not 0 <= min < 1:
-        raise QueryError(f"min is {min}; it must be 0 or more and below 1, such as 0.2.")
-
-
-def why_few(asked: Request, hits: int, ranking: Ranking, left_out: bool) -> list[str]:
-    """Why an answer has fewer hits than were asked for, though there may be more moments.
-
-    Args:
-        asked: the request.
-        hits: how many there are.
-        ranking: windows that were looked at.
-        left_out: whether a video has more moments than it may give.
-
-    Returns:
-        One sentence, or none where there are enough, or no more.
-    """
-    few = f"{counted(hits, 'hit')} of {asked.limit} asked for: "
-    if hits >= asked.limit or (ranking.whole and not left_out):
-        return []
-    if left_out:
-        return [f"{few}one video gives at most {asked.per_video} ({option('per_video')})."]
-    looked_at = counted(len(ranking.windows.keys), "nearest window")
-    return [f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."]
-
-
-def why_nothing(asked: Request, windows: int) -> str:
-    """Why an answer has no hits, which is never for lack of a good one: there is a nearest."""
-    if windows == 0:
-        return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
-    if isinstance(asked.folder, VideoSet):
-        return f"Nothing is indexed {asked.folder}."
-    if asked.folder is not None:
-        return f"Nothing is indexed at or below {printable(asked.folder)}."
-    if asked.at is not None:
-        return "Nothing else is indexed than the moment that was asked about."
-    return "No other video is indexed."
-
-
-def best_moments(ranking: Ranking, asked: Request, most: int) -> tuple[list[Moment], bool]:
-    """The best moments, at most so many of a video, and whether a video has more of them."""
-    seen: Counter[Path] = Counter()
-    moments = []
-    for moment in ranking.moments:
-        if asked.is_asked(moment):
-            continue
-        seen[moment.path] += 1
-        if seen[moment.path] <= most:
-            moments.append(moment)
-    left_out = max(seen.values(), default=0) > most
-    if asked.merge_copies:
-        return ranking.looked.copies.merge(moments, asked.limit), left_out
-    return moments[: asked.limit], left_out
-
-
-def scored_hits(moments: Sequence[Moment], ranking: Ranking) -> tuple[Hit, ...]:
-    """Moments with a score of its own for each frame, as if that were the whole video.
-
-    Args:
-        moments: best first.
-        ranking: the windows that they are moments of.
-    """
-    rows = [row for moment in moments for row in moment.rows]
-    scores = dict(zip(rows, ranking.looked.frame_scores(ranking.texts, rows), strict=True))
-    times, mask = ranking.windows.times, ranking.windows.mask
-    return tuple(
-        Hit(
-            rank=rank,
-            path=moment.path,
-            start=moment.start,
-            end=moment.end,
-            score=moment.score,
-            frames=tuple(
-                FrameScore(time, score)
-                for row in moment.rows
-                for time, score in zip(
-                    times[row][mask[row]].tolist(), scores[row].tolist(), strict=True
-                )
-            ),
-            copies=tuple(moment.copies),
-            missing=is_gone(moment.path),
-        )
-        for rank, moment in enumerate(moments, 1)
-    )
 
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
@@ -455,26 +262,155 @@ CANDIDATES = 200  # windows scored exactly, at least
 # search takes 23 ms of a core in place of 51, with 553 it takes 38 in place of 65; from 1000 on to
 # choose candidates first is as quick.
 IN_MEMORY = 600
+_LOOKED_AT = 2000  # windows; they take memory with all their frames
+_AT_ONCE = 2000  # windows that are scored with every query at once
 _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class EncodedQuery:
-    """A query with what the encoder and the way of comparing made of it.
+class Query:
+    """What is looked for, and how it was asked for; the options are those of `Searcher.search`.
 
     Attributes:
-        text: the query, cleaned.
-        features: its features.
-        codes: its codes.
+        text: the sentence, cleaned, or a name for what is to look alike.
+        codes: codes of the texts any of which may match.
+        like: the video that more like it is looked for; None for a sentence.
+        at: seconds of the moment in that video; None for the whole of it.
+        warnings: what the user should know about the text.
     """
 
     text: str
-    features: TextFeatures
     codes: Any
+    limit: int = 10
+    per_video: int | None = None
+    merge_copies: bool = True
+    folder: Selection | None = None
+    coverage: float = 0.9
+    min: float = 0.0
+    like: Path | None = None
+    at: float | None = None
+    warnings: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("limit", "per_video"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise QueryError(f"{name} is {value}; it must be at least 1.")
+        if not 0 < self.coverage < 1:
+            raise QueryError(
+                f"coverage is {self.coverage}; it must be between 0 and 1, such as 0.9."
+            )
+        if not 0 <= self.min < 1:
+            raise QueryError(f"min is {self.min}; it must be 0 or more and below 1, such as 0.2.")
+
+    def is_about(self, moment: Moment) -> bool:
+        """Whether a moment is the very one that more like it is looked for."""
+        at = self.at
+        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
+
+    def why_nothing(self, windows: int) -> str:
+        """Why there are no hits, which is never for lack of a good one: there is a nearest."""
+        if windows == 0:
+            return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+        if isinstance(self.folder, VideoSet):
+            return f"Nothing is indexed {self.folder}."
+        if self.folder is not None:
+            return f"Nothing is indexed at or below {printable(self.folder)}."
+        if self.at is not None:
+            return "Nothing else is indexed than the moment that was asked about."
+        return "No other video is indexed."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ranking:
+    """The windows nearest to a query, and the hits among them.
+
+    Attributes:
+        scores: exact score of each window.
+        moments: moments of the windows, best first.
+        wanted: how many windows were asked for.
+        whole: whether there are no others.
+        hits: the hits, once they were chosen, perhaps from more windows than these.
+        notes: why they are fewer than were asked for, where they are.
+    """
+
+    query: Query
+    looked: WindowScores
+    scores: Float[np.ndarray, " windows"]
+    moments: list[Moment]
+    wanted: int
+    whole: bool
+    hits: tuple[Hit, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, query: Query, looked: WindowScores, wanted: int, *, whole: bool) -> "Ranking":
+        """Score and rank windows."""
+        scores, found = looked.scores(query.codes), looked.windows
+        moments = join_adjacent(found.paths, found.start, found.end, scores)
+        return cls(query, looked, scores, moments, wanted, whole)
+
+    def best(self, most: int) -> tuple[list[Moment], bool]:
+        """The best moments, at most so many of a video, and whether a video has more of them."""
+        seen: Counter[Path] = Counter()
+        moments = []
+        for moment in self.moments:
+            if self.query.is_about(moment):
+                continue
+            seen[moment.path] += 1
+            if seen[moment.path] <= most:
+                moments.append(moment)
+        left_out = max(seen.values(), default=0) > most
+        if self.query.merge_copies:
+            return self.looked.copies.merge(moments, self.query.limit), left_out
+        return moments[: self.query.limit], left_out
+
+    def scored(self, moments: Sequence[Moment]) -> tuple[Hit, ...]:
+        """Moments of these windows as hits, with a score of its own for each frame."""
+        rows = [row for moment in moments for row in moment.rows]
+        scores = dict(zip(rows, self.looked.frame_scores(self.query.codes, rows), strict=True))
+        times, mask = self.looked.windows.times, self.looked.windows.mask
+        return tuple(
+            Hit(
+                rank=rank,
+                path=moment.path,
+                start=moment.start,
+                end=moment.end,
+                score=moment.score,
+                frames=tuple(
+                    FrameScore(time, score)
+                    for row in moment.rows
+                    for time, score in zip(
+                        times[row][mask[row]].tolist(), scores[row].tolist(), strict=True
+                    )
+                ),
+                copies=tuple(copy.path for copy in moment.copies),
+                missing=is_gone(moment.path),
+            )
+            for rank, moment in enumerate(moments, 1)
+        )
+
+    def why_few(self, hits: int, left_out: bool) -> list[str]:
+        """Why there are fewer hits than were asked for, though there may be more moments.
+
+        Args:
+            hits: how many there are.
+            left_out: whether a video has more moments than it may give.
+        """
+        few = f"{counted(hits, 'hit')} of {self.query.limit} asked for: "
+        if hits >= self.query.limit or (self.whole and not left_out):
+            return []
+        if left_out:
+            one = f"one video gives at most {self.query.per_video}"
+            return [f"{few}{one} ({option('per_video')})."]
+        looked_at = counted(len(self.looked.windows.keys), "nearest window")
+        return [
+            f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."
+        ]
 
 
 class Candidates:
-    """Finds the windows that queries may mean.
+    """Finds the windows of an index that queries may mean.
 
     Args:
         how: how windows are compared with queries.
@@ -485,64 +421,59 @@ class Candidates:
         self._how = how
         self._every: WindowScores | None = None
 
-    def near_any(self, texts: Any, wanted: int, asked: Request) -> Ranking:
-        """The windows nearest to queries any of which may match.
-
-        Args:
-            texts: codes of the queries.
-            wanted: how many windows for each query.
-            asked: what the search was asked for.
-        """
+    def near(self, query: Query, wanted: int = CANDIDATES) -> Ranking:
+        """The windows nearest to a query, so many for each of its texts."""
+        without = query.like if query.at is None else None
         near = [
             self._store.nearest(
-                v, wanted, asked.folder, asked.without, hub_corrected=asked.hub_corrected
+                v, wanted, query.folder, without, hub_corrected=self._how.hub_corrected
             )
-            for v in self._how.text_vectors(texts)
+            for v in self._how.text_vectors(query.codes)
         ]
         whole = all(len(part.keys) < wanted for part in near)
-        return Ranking.of(WindowScores(union(near), self._how), texts, wanted, whole=whole)
+        return Ranking.of(query, WindowScores(union(near), self._how), wanted, whole=whole)
 
-    def near_each(self, texts: Sequence[Any], wanted: int, asked: Request) -> list[Ranking]:
+    def near_each(self, queries: Sequence[Query], wanted: int = CANDIDATES) -> list[Ranking]:
         """The windows nearest to each of some sentences, from one pass over the index.
 
-        Args:
-            texts: codes of each sentence.
-            wanted: how many windows for each.
-            asked: what the search was asked for, which leaves no video out.
+        All of them are asked with the same options.
         """
-        every = self._every_window(max(wanted, IN_MEMORY)) if asked.folder is None else None
+        folder = queries[0].folder
+        every = self._every_window(max(wanted, IN_MEMORY)) if folder is None else None
         if every is not None:
-            looked = [every] * len(texts)
+            looked = [every] * len(queries)
         else:
-            vectors = np.concatenate([self._how.text_vectors(text) for text in texts])
+            vectors = np.concatenate([self._how.text_vectors(query.codes) for query in queries])
             near = self._store.finder.nearest_many(
-                vectors, wanted, asked.folder, hub_corrected=asked.hub_corrected
+                vectors, wanted, folder, hub_corrected=self._how.hub_corrected
             )
             looked = [WindowScores(part, self._how) for part in near]
         return [
-            Ranking.of(part, text, wanted, whole=part is every or len(part.windows.keys) < wanted)
-            for part, text in zip(looked, texts, strict=True)
+            Ranking.of(query, part, wanted, whole=part is every or len(part.windows.keys) < wanted)
+            for part, query in zip(looked, queries, strict=True)
         ]
 
-    def with_hits(self, asked: Request, ranking: Ranking) -> Ranking:
+    def with_hits(self, ranking: Ranking) -> Ranking:
         """A ranking with its hits, and notes where there are fewer than asked for.
 
-        More windows are looked at where copies leave too few hits, up to ``asked.most``.
+        More windows are looked at where copies leave too few hits, but not without end.
         """
-        near, wanted = ranking, max(ranking.wanted, 10 * asked.limit)
-        most = asked.per_video or PER_VIDEO
+        query = ranking.query
+        near, wanted = ranking, max(ranking.wanted, 10 * query.limit)
+        end = max(_LOOKED_AT, 10 * query.limit)
+        most = query.per_video or PER_VIDEO
         while True:
             if wanted > near.wanted:
-                near = self.near_any(near.texts, wanted, asked)
-            kept, left_out = best_moments(near, asked, most)
-            if len(kept) >= asked.limit or near.whole or wanted >= asked.most:
+                near = self.near(query, wanted)
+            kept, left_out = near.best(most)
+            if len(kept) >= query.limit or near.whole or wanted >= end:
                 break
-            wanted = min(4 * wanted, asked.most)
-        while asked.per_video is None and left_out and len(kept) < asked.limit:
+            wanted = min(4 * wanted, end)
+        while query.per_video is None and left_out and len(kept) < query.limit:
             most *= 2
-            kept, left_out = best_moments(near, asked, most)
-        hits = scored_hits(kept, near)
-        notes = why_few(asked, len(hits), near, left_out)
+            kept, left_out = near.best(most)
+        hits = near.scored(kept)
+        notes = near.why_few(len(hits), left_out)
         if any(hit.missing for hit in hits):
             notes.append(_GONE)
         return replace(ranking, hits=hits, notes=tuple(notes))
@@ -550,14 +481,11 @@ class Candidates:
     def _every_window(self, most: int) -> WindowScores | None:
         """All windows of an index that has so few."""
         windows = self._store.finder.all_windows(most)
-        known = self._every
-        if windows is None or (known is not None and known.windows is windows):
-            return None if windows is None else known
-        self._every = WindowScores(windows, self._how)
+        if windows is None:
+            return None
+        if self._every is None or self._every.windows is not windows:
+            self._every = WindowScores(windows, self._how)
         return self._every
-
-
-_AT_ONCE = 2000  # windows held in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -565,10 +493,8 @@ class Gallery:
     """Scores of some queries with every window of an index.
 
     Attributes:
-        scores: score of each window, higher is better.
         paths: the video of each window, in order; its windows in the order of time.
-        start: where each window begins, in seconds.
-        end: where it ends, in seconds.
+        start: seconds, like ``end``.
         background: what each text scores with videos that the model brings along; None without.
     """
 
@@ -585,24 +511,24 @@ def every_window(
     """The score of every text with every window, none left out.
 
     Args:
-        comparing: how the index's model compares.
         texts: codes of texts in batches of any size, at least one batch.
         progress: hears how many windows are scored.
     """
     videos = [video for video in store.videos() if video.windows]
-    total = sum(video.windows for video in videos)
+    ends_at = np.cumsum([video.windows for video in videos])
     queries = comparing.join(texts)
     none = np.zeros((len(comparing.text_vectors(queries)), 0), np.float32)
     scores, starts, ends = [none], [np.zeros(0)], [np.zeros(0)]
     paths: list[Path] = []
-    for part in _parts(videos):
-        windows = store.windows_in(part)
+    # Videos in order, so many at a time that their windows fit into memory.
+    for _, part in groupby(range(len(videos)), lambda number: ends_at[number] // _AT_ONCE):
+        windows = store.windows_in([videos[number] for number in part])
         codes = comparing.videos(windows.features)
         scores.append(np.concatenate([comparing.similarity(batch, codes) for batch in texts]))
         paths += windows.paths
         starts.append(windows.start)
         ends.append(windows.end)
-        progress.update("scored", len(paths), total)
+        progress.update("scored", len(paths), int(ends_at[-1]))
     start, end = np.concatenate(starts), np.concatenate(ends)
     order = sorted(range(len(paths)), key=lambda row: (paths[row], start[row]))
     return Gallery(
@@ -612,17 +538,3 @@ def every_window(
         end=end[order],
         background=comparing.background(queries),
     )
-
-
-def _parts(videos: Sequence[VideoRecord]) -> Iterator[list[VideoRecord]]:
-    """Videos in order, so many at a time that their windows fit into memory."""
-    part: list[VideoRecord] = []
-    windows = 0
-    for video in videos:
-        if part and windows + video.windows > _AT_ONCE:
-            yield part
-            part, windows = [], 0
-        part.append(video)
-        windows += video.windows
-    if part:
-        yield part

@@ -2,9 +2,8 @@
 
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,27 +11,9 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import QueryError, StoreError, VideoError
-from sureshot.library.confidence import (
-    Judged,
-    RankedScores,
-    describe_card,
-    drift,
-    find_card,
-    judged,
-    left_out,
-)
+from sureshot.library import confidence
 from sureshot.library.query_checks import clean, is_foreign, text_warnings
-from sureshot.library.ranking import (
-    CANDIDATES,
-    Candidates,
-    EncodedQuery,
-    Gallery,
-    Ranking,
-    Request,
-    check_shares,
-    every_window,
-    why_nothing,
-)
+from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking, every_window
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
@@ -48,6 +29,11 @@ from sureshot.text import counted, plain, printable
 from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at
+_FOREIGN = "No percentages: they were learned on words that the model knows."
+_FOLDED = 20  # moments whose copies are no rivals of theirs
+_KEPT = 256  # sentences that are remembered
+_TEXTS = 64  # encoded at once
+_TOGETHER = 16  # sentences whose candidates are in memory together, 32 MB of the bundled model
 
 
 def asked_windows(
@@ -88,7 +74,7 @@ def asked_windows(
 
 def _stored(store: Store, source: Source) -> StoredWindows | None:
     """The windows that the index has of a video; None if it is not indexed or has changed since."""
-    record = next((r for r in store.videos() if r.path == source.path), None)
+    record = store.at([source.path]).get(source.path)
     if record is None or not record.windows or record.mtime_ns != source.mtime_ns:
         return None
     windows = store.windows_of(source.path)
@@ -120,25 +106,15 @@ def _padded(windows: Sequence[Float[np.ndarray, "_ dim"]]) -> VideoFeatures:
     return VideoFeatures.of_frames(frames, mask)
 
 
-def ranked_texts(
+def _ranked(
     video: str | Path,
     texts: Sequence[str],
-    *,
     at: float | None,
     encoder: Encoder,
     how: Similarity,
     store: Store | IndexSettings,
 ) -> Descriptions:
-    """Texts ranked by how well they fit a video, or what it shows at one time.
-
-    Args:
-        video: any video file, photo or folder of frames.
-        texts: the texts to choose from, at least one.
-        at: seconds; None takes the whole video, whose best-fitting window counts.
-        encoder: what encodes texts and frames.
-        how: how its model compares them.
-        store: index that may have the video's windows; or how a video is cut, where there is none.
-    """
+    """Texts ranked by how well they fit a video; ``store`` is that of `asked_windows`."""
     if not texts:
         raise QueryError("There is no sentence to choose from; give at least one.")
     path = absolute(video)
@@ -159,57 +135,37 @@ def ranked_texts(
     )
 
 
-_KEPT = 256  # sentences that are remembered
-
-
 class Sentences:
-    """Encodes sentences for several threads.
-
-    Args:
-        encoder: what encodes.
-        kept: how many sentences are remembered, the latest ones.
-    """
+    """Encodes sentences for several threads, and remembers the latest of them."""
 
     def __init__(self, encoder: Encoder, kept: int = _KEPT) -> None:
         self._encoder = encoder
         self._kept = kept
-        self._known: OrderedDict[str, TextFeatures] = OrderedDict()
+        self._known: dict[str, TextFeatures] = {}  # the latest last
         self._guard = threading.Lock()
 
     def features(self, texts: Sequence[str]) -> list[TextFeatures]:
-        """What the encoder makes of each text, none of them empty; nobody may change it."""
+        """What the encoder makes of each text, none of them empty; it must not be changed."""
         with self._guard:
             new = list(dict.fromkeys(text for text in texts if text not in self._known))
             if new:
                 features = self._encoder.encode_texts(new)
                 self._known |= {text: _row(features, row) for row, text in enumerate(new)}
             for text in texts:
-                self._known.move_to_end(text)
+                self._known[text] = self._known.pop(text)
             found = [self._known[text] for text in texts]
-            while len(self._known) > self._kept:
-                self._known.popitem(last=False)
+            for text in list(self._known)[: -self._kept]:
+                del self._known[text]
         return found
 
 
 def _row(features: TextFeatures, row: int) -> TextFeatures:
     """One of several texts, without the padding that the longest of them brought."""
-    if len(features.mask) == 1:
-        return features
-    one, real = slice(row, row + 1), int(features.mask[row].nonzero()[0][-1]) + 1
-    return replace(
-        features,
-        sentence=features.sentence[one],
-        words=features.words[one, :real].copy(),
-        mask=features.mask[one, :real].copy(),
-        truncated=features.truncated[one],
-        length=None if features.length is None else features.length[one],
-    )
-
-
-_FOREIGN = "No percentages: they were learned on words that the model knows."
-_FOLDED = 20  # moments whose copies are no rivals of theirs
-_TEXTS = 64  # encoded at once
-_TOGETHER = 16  # sentences whose candidates are in memory together, 32 MB of the bundled model
+    real = int(features.mask[row].nonzero()[0][-1]) + 1
+    arrays = ((field.name, getattr(features, field.name)) for field in fields(features))
+    chosen: dict[str, Any] = {name: a if a is None else a[[row]] for name, a in arrays}
+    one = TextFeatures(**chosen)
+    return replace(one, words=one.words[:, :real], mask=one.mask[:, :real])
 
 
 def open_index(
@@ -248,8 +204,8 @@ def describe(
         video: any video file, photo or folder of frames, indexed or not.
         texts: the sentences to choose from, at least one.
         at: seconds; None takes the whole video, whose best-fitting window counts.
-        db: folder or object-storage URI of an index whose model compares; None is the default index
-            of this user, where there is one and no model is named.
+        db: an index whose model compares; None is the default index of this user, where there is
+            one and no model is named.
         model: an encoder or a checkpoint; None is that of the index, else ``bundled``.
         device: torch device; None takes a GPU where there is one.
 
@@ -266,14 +222,8 @@ def describe(
     settings = IndexSettings(model=name)
     if isinstance(encoder, Retriever):
         settings = replace(settings, frames=encoder.frames)
-    return ranked_texts(
-        video,
-        texts,
-        at=at,
-        encoder=encoder,
-        how=similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint)),
-        store=settings,
-    )
+    how = similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint))
+    return _ranked(video, texts, at, encoder, how, settings)
 
 
 def as_searcher(
@@ -286,11 +236,8 @@ def as_searcher(
 class Searcher:
     """Searches one index with the encoder that wrote it.
 
-    Args:
-        encoder: encoder of the same fingerprint; a trained model scores by its own similarity.
-
     Attributes:
-        bank: hub correction of the model, which all scores of sentences are less; None without.
+        bank: hub correction of the model, which is taken off all scores of sentences; None without.
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
@@ -304,7 +251,7 @@ class Searcher:
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
-        self._card, self._personal, self._card_warnings = find_card(
+        self._card, self._personal, self._card_warnings = confidence.find_card(
             self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
 
@@ -312,7 +259,7 @@ class Searcher:
         """What percentages are learned from, or why there are none."""
         if self._card is None:
             return "; ".join(("not calibrated", *self._card_warnings))
-        return describe_card(self._card)
+        return confidence.describe_card(self._card)
 
     def __repr__(self) -> str:
         videos, windows = self.store.count_videos(), self.store.count()
@@ -347,113 +294,57 @@ class Searcher:
             QueryError: an empty query, or a number out of its range.
             StoreError: the index cannot be read.
         """
-        wanted: dict[str, Any] = {
-            "limit": limit,
-            "folder": folder,
-            "per_video": per_video,
-            "merge_copies": merge_copies,
-        }
-        (answer,) = self.search_many([query], **wanted, coverage=coverage, min=min)
+        (answer,) = self.search_many(
+            [query],
+            limit=limit,
+            folder=folder,
+            per_video=per_video,
+            merge_copies=merge_copies,
+            coverage=coverage,
+            min=min,
+        )
         return answer
 
     def search_many(
-        self,
-        queries: Sequence[str],
-        *,
-        limit: int = 10,
-        folder: str | Selection | None = None,
-        per_video: int | None = None,
-        merge_copies: bool = True,
-        coverage: float = 0.9,
-        min: float = 0.0,
+        self, queries: Sequence[str], *, folder: str | Selection | None = None, **options: Any
     ) -> Iterator[Answer]:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
-        The other arguments are those of `search`.
+        The options are those of `search`.
         """
-        asked = self._asked(
-            limit=limit, per_video=per_video, merge_copies=merge_copies, folder=_below(folder)
-        )
-        check_shares(coverage, min)
+        options["folder"] = _below(folder)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
-            texts = [clean(query) for query in queries[first : first + _TOGETHER]]
-            features = self._sentences.features(texts)
-            codes = [self._comparing.texts(one) for one in features]
-            near = self._candidates.near_each(codes, CANDIDATES, asked)
-            rankings = [self._candidates.with_hits(asked, one) for one in near]
-            sentences = [EncodedQuery(*parts) for parts in zip(texts, features, codes, strict=True)]
-            answers = list(self._judged(sentences, asked, rankings, coverage, min))
-            seconds = (time.perf_counter() - began) / len(texts)
+            asked = self._queries(queries[first : first + _TOGETHER], **options)
+            near = self._candidates.near_each(asked)
+            answers = self._answers([self._candidates.with_hits(one) for one in near])
+            seconds = (time.perf_counter() - began) / len(asked)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
-    def _judged(
-        self,
-        sentences: Sequence[EncodedQuery],
-        asked: Request,
-        rankings: Sequence[Ranking],
-        coverage: float,
-        min: float,
-    ) -> Iterator[Answer]:
-        """Hits and notes for sentences as answers, with percentages where there is a card."""
-        searched = self.store.count(asked.folder)
-        percentages: dict[int, Judged] = {}
-        if self._card is not None:
-            # How often the model is right was learned on captions of words it knows.
-            strange = [not self._personal and is_foreign(self.encoder, s.text) for s in sentences]
-            rows = [row for row, one in enumerate(rankings) if one.hits and not strange[row]]
-            rivals = [self._rivals(sentences[row], rankings[row], searched) for row in rows]
-            hits = [rankings[row].hits for row in rows]
-            found = judged(self._card, rivals, hits, coverage, personal=self._personal)
-            percentages = dict(zip(rows, found, strict=True))
-        for row, (sentence, one) in enumerate(zip(sentences, rankings, strict=True)):
-            warnings = (
-                *text_warnings(self.encoder, [sentence.text], sentence.features),
-                *one.notes,
-            )
-            if row not in percentages:
-                foreign = one.hits and self._card is not None
-                why = (_FOREIGN,) if foreign else self._card_warnings
-                yield self._answer(sentence.text, asked, one, searched, (*warnings, *why))
-                continue
-            status, known, all_hits, more = percentages[row]
-            kept = tuple(h for h in all_hits if h.relevant is None or h.relevant >= min)
-            more += left_out(len(all_hits) - len(kept), len(kept), min)
-            notes = (*warnings, *self._card_warnings, *more)
-            answer = self._answer(sentence.text, asked, one, searched, notes)
-            yield replace(answer, status=status, confidence=known, hits=kept)
+    def rivals(
+        self, query: str, *, folder: str | Selection | None = None
+    ) -> tuple[list[Moment], QueryContext]:
+        """The moments that a sentence may mean, best first, and what else percentages depend on.
 
-    def _asked(self, **asked: Any) -> Request:
-        """A request for what sentences describe."""
-        return Request(**asked, hub_corrected=self._comparing.hub_corrected)
-
-    def rivals(self, query: str, *, folder: str | Selection | None = None) -> RankedScores:
-        """The moments that a sentence may mean, by which percentages are worked out.
-
-        Args:
-            query: a sentence or a few words.
-            folder: only videos at or below this path.
+        Every moment of a library counts, also several of one film; those that show the same
+        pictures as a better one do not. They depend on the query and the library alone, not on how
+        many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        text = clean(query)
-        (features,) = self._sentences.features([text])
-        codes = self._comparing.texts(features)
-        asked = self._asked(limit=1, per_video=1, merge_copies=True, folder=_below(folder))
-        near = self._candidates.near_any(codes, CANDIDATES, asked)
-        if not near.windows.keys:
-            raise StoreError(why_nothing(asked, self.store.count()))
-        sentence = EncodedQuery(text=text, features=features, codes=codes)
-        return self._rivals(sentence, near, self.store.count(asked.folder))
+        (asked,) = self._queries([query], folder=_below(folder))
+        (ranking,) = self._candidates.near_each([asked])
+        if not ranking.moments:
+            raise StoreError(asked.why_nothing(self.store.count()))
+        return _apart(ranking), self._context([asked], self.store.count(asked.folder))
 
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
         """A warning where many answers are unlike those of the queries that were judged."""
         known = [answer.confidence for answer in answers if answer.confidence is not None]
-        return () if self._card is None else drift(self._card, known)
+        return () if self._card is None else confidence.drift(self._card, known)
 
     def all_scores(self, queries: Sequence[str], *, progress: Progress | None = None) -> Gallery:
         """The score of every sentence with every indexed window.
 
         Args:
-            queries: sentences.
             progress: hears how many windows are scored.
         """
         if not queries:
@@ -475,16 +366,20 @@ class Searcher:
     ) -> Answer:
         """Moments that look like a video or photo, or like what a video shows at one time.
 
-        The other arguments are those of `search`.
-
         Args:
             video: any video file, photo or folder of frames, indexed or not.
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
+
+        The other arguments are those of `search`.
         """
         began = time.perf_counter()
         path = absolute(video)
-        asked = Request(
+        looks = MeanFrames()
+        name = printable(path) + (f"@{at:g}" if at is not None else "")
+        asked = Query(
+            text=name,
+            codes=None,
             limit=limit,
             per_video=per_video,
             merge_copies=merge_copies,
@@ -492,67 +387,94 @@ class Searcher:
             like=path,
             at=at,
         )
-        looks = MeanFrames()
+        windows = asked_windows(self.store, self.encoder, path, at)
+        asked = replace(asked, codes=looks.videos(windows))
         candidates = Candidates(self.store, looks)
-        vectors = looks.videos(asked_windows(self.store, self.encoder, path, at))
-        near = candidates.near_any(vectors, CANDIDATES, asked)
-        ranking = candidates.with_hits(asked, near)
-        searched = self.store.count(asked.folder)
-        name = printable(path) + (f"@{at:g}" if at is not None else "")
-        answer = self._answer(name, asked, ranking, searched, ranking.notes)
+        ranking = candidates.with_hits(candidates.near(asked))
+        answer = self._answer(ranking, self.store.count(asked.folder))
         return replace(answer, seconds=time.perf_counter() - began)
 
     def describe(
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
     ) -> Descriptions:
-        """Sentences ranked by how well they fit a video, or what it shows at one time.
+        """Sentences ranked by how well they fit a video, see `describe` in this module."""
+        return _ranked(video, texts, at, self.encoder, self._comparing, self.store)
 
-        Args:
-            video: any video file or folder of frames, indexed or not.
-            texts: the sentences to choose from, at least one.
-            at: seconds; None takes the whole video, whose best-fitting window counts.
+    def _queries(self, texts: Sequence[str], **options: Any) -> list[Query]:
+        """Sentences as they are searched for."""
+        Query("", None, **options)  # wrong options are refused before anything is encoded
+        cleaned = [clean(text) for text in texts]
+        encoded = zip(cleaned, self._sentences.features(cleaned), strict=True)
+        return [
+            Query(
+                text=text,
+                codes=self._comparing.texts(features),
+                warnings=text_warnings(self.encoder, [text], features),
+                **options,
+            )
+            for text, features in encoded
+        ]
 
-        Raises:
-            VideoError: the video cannot be read.
-            QueryError: no sentence, or an empty one.
-        """
-        return ranked_texts(
-            video, texts, at=at, encoder=self.encoder, how=self._comparing, store=self.store
+    def _context(self, queries: Sequence[Query], searched: int) -> QueryContext:
+        """What percentages depend on besides the scores."""
+        backgrounds = [self._comparing.background(query.codes) for query in queries]
+        known = [one.astype(np.float64) for one in backgrounds if one is not None]
+        return QueryContext(
+            background=np.concatenate(known) if known else None,
+            words=word_counts([query.text for query in queries]),
+            videos=searched,
         )
 
-    def _rivals(self, sentence: EncodedQuery, ranking: Ranking, searched: int) -> RankedScores:
-        apart = ranking.looked.copies.without(ranking.moments, _FOLDED)
-        background = self._comparing.background(sentence.codes)
-        return RankedScores(
-            moments=apart,
-            about=QueryContext(
-                background=None if background is None else background.astype(np.float64),
-                words=word_counts([sentence.text]),
-                videos=searched,
-            ),
+    def _answers(self, rankings: Sequence[Ranking]) -> list[Answer]:
+        """Answers to sentences that were asked with the same options, with their percentages."""
+        asked = rankings[0].query
+        searched = self.store.count(asked.folder)
+        answers = [self._answer(ranking, searched) for ranking in rankings]
+        if self._card is None:
+            return [_noted(answer, *self._card_warnings) for answer in answers]
+        rows = []
+        for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
+            # How often the model is right was learned on captions of words it knows.
+            if answer.hits and not self._personal and is_foreign(self.encoder, answer.query):
+                answers[row] = _noted(answer, _FOREIGN)
+            elif ranking.hits:
+                rows.append(row)
+        if not rows:
+            return answers
+        judged = confidence.judged(
+            self._card,
+            [answers[row] for row in rows],
+            [[moment.score for moment in _apart(rankings[row])] for row in rows],
+            self._context([rankings[row].query for row in rows], searched),
+            asked.coverage,
+            personal=self._personal,
         )
+        for row, answer in zip(rows, judged, strict=True):
+            answers[row] = confidence.likely(_noted(answer, *self._card_warnings), asked.min)
+        return answers
 
-    def _answer(
-        self,
-        query: str,
-        asked: Request,
-        ranking: Ranking,
-        searched: int,
-        warnings: tuple[str, ...],
-    ) -> Answer:
+    def _answer(self, ranking: Ranking, searched: int) -> Answer:
         """Hits as an answer without percentages; how long it took is not known yet."""
-        warnings = (*warnings, *self.store.trouble())
+        warnings = [*ranking.query.warnings, *ranking.notes, *self.store.trouble()]
         if not ranking.hits:
-            warnings = (*warnings, why_nothing(asked, searched or self.store.count()))
+            warnings.append(ranking.query.why_nothing(searched or self.store.count()))
         return Answer(
-            query=query,
+            query=ranking.query.text,
             hits=ranking.hits,
             status="not calibrated",
             model=self.encoder.name,
             searched=searched,
             seconds=0.0,
-            warnings=warnings,
+            warnings=tuple(warnings),
         )
+
+
+def _apart(ranking: Ranking) -> list[Moment]:
+    return ranking.looked.copies.without(ranking.moments, _FOLDED)
+
+
+def _noted(answer: Answer, *warnings: str) -> Answer:
+    return replace(answer, warnings=(*answer.warnings, *warnings))
 
 
 def _below(path: str | Selection | None) -> Selection | None:

@@ -418,7 +418,7 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
         state="" if label is None else label.state,
         moments=[
             JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=m.right)
-            for m in (() if label is None else label.moments)
+            for m in (() if label is None else label.timed)
         ],
     )
 

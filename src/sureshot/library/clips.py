@@ -2,18 +2,19 @@
 
 * Everything is encoded again (H.264, AAC), so the cut is exact to the frame and to the sample.
 * A cut opens with the frame on screen at its start, even if that frame came up long before.
-* The film grows beside the target under a hidden name and moves into place when it is complete.
+* The clip grows next to the target under a hidden name and moves into place when it is complete.
 
 Not covered: subtitles, chapters, more than one sound track, more than two channels of sound, and
 what `sureshot.media.mp4` names.
 """
 
+import contextlib
 import io
 import math
 import os
 import tempfile
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
-from sureshot.library.results import JSON_SCHEMA, Answer, FrameScore, Hit, reasons
+from sureshot.library.results import JSON_SCHEMA, Answer, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
@@ -107,7 +108,7 @@ def cut(
     overwrite: bool = False,
     side: int | None = None,
 ) -> Path:
-    """The mp4 at `target` with what `source` shows, and plays, from `start` to `end`.
+    """Write an mp4 of what a video shows, and plays, from second to second.
 
     Args:
         source: a video, or a folder of images in natural name order.
@@ -136,6 +137,29 @@ def cut(
     return target
 
 
+def _check(
+    source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
+) -> None:
+    """Refuse what is bound to fail or would harm the source."""
+    if not start < end:
+        raise SureshotError(
+            f"there is nothing from {start:g} s to {end:g} s; give an end after the start"
+        )
+    if not 0 < frame_rate < math.inf:
+        raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
+    if target.suffix.lower() != ".mp4":
+        raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
+    if not is_folder_at(target.parent):
+        raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
+    with contextlib.suppress(OSError):  # one of the two does not exist
+        if source.samefile(target):
+            raise SureshotError(f"{plain(target)} is the source itself; choose another target")
+    if os.path.lexists(target) and not overwrite:
+        raise SureshotError(
+            f"{plain(target)} exists already; choose another name, or allow to overwrite it"
+        )
+
+
 def export_name(source: Path, start: float, end: float, rank: int) -> str:
     """A file name for a cut: safe on every system and at most 200 bytes long.
 
@@ -143,7 +167,7 @@ def export_name(source: Path, start: float, end: float, rank: int) -> str:
         source: the video or folder; its name is kept as far as it is safe and short enough.
         start: seconds, rounded down to a whole second.
         end: seconds, rounded up to a whole second.
-        rank: 1-based place among the hits; puts the files in order.
+        rank: from 1; puts the files in order.
 
     Examples:
         >>> export_name(Path("holiday/beach-day.mov"), 725.0, 755.0, 1)
@@ -170,53 +194,20 @@ def _unsafe(letter: str) -> bool:
     return hidden or letter in '/\\:*?"<>|'
 
 
-def _check(
-    source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
-) -> None:
-    """Refuses what is bound to fail or would harm the source."""
-    if not start < end:
-        raise SureshotError(
-            f"there is nothing from {start:g} s to {end:g} s; give an end after the start"
-        )
-    if not 0 < frame_rate < math.inf:
-        raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
-    if target.suffix.lower() != ".mp4":
-        raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
-    if not is_folder_at(target.parent):
-        raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
-    if _same(source, target):
-        raise SureshotError(f"{plain(target)} is the source itself; choose another target")
-    if os.path.lexists(target) and not overwrite:
-        raise SureshotError(
-            f"{plain(target)} exists already; choose another name, or allow to overwrite it"
-        )
-
-
-def _same(one: Path, other: Path) -> bool:
-    """True for two names of one file, by links too."""
-    try:
-        return one.samefile(other)
-    except OSError:  # one of them does not exist
-        return False
-
-
 LONGEST = 30.0  # seconds of a part that is encoded again
 _FIRST = 4.0  # seconds of such a part that are encoded before the whole of it
 _LAST = 0.5  # seconds before the end of a part at which they begin at the latest
+_QUALITY = 82  # of the JPEGs of stills
+_EXPLAIN_SIDE = 180  # shorter side of the frames of a contact sheet, in pixels
+_FRAMES = 12  # frames of one hit at most
 _AROUND = 2.0  # seconds before and after the moment that are played too
 _SIDE = 540  # lines of such a part
-_LAID_ANEW = 300_000_000  # bytes; of larger files a part is quicker than the whole
+_REMUXED = 300_000_000  # bytes; of larger files a part is quicker than the whole
 
 
 @dataclass(frozen=True, slots=True)
 class Film:
-    """What is played of a video.
-
-    Attributes:
-        how: how it can be played.
-        start: second of the video at which the film begins.
-        end: second at which it ends.
-    """
+    """What is played of a video, from second to second of it, and how."""
 
     how: Playable
     start: float
@@ -234,27 +225,22 @@ class Film:
 
 
 def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film:
-    """What to play so that a moment of a video is seen, by what its file holds.
+    """What to play so that a moment of an indexed video is seen, by what its file holds.
 
     Args:
-        record: an indexed video.
         at: second that is looked for.
-        start: second at which the moment begins.
-        end: second at which it ends.
+        start: second at which the moment begins; it lasts until ``end``.
     """
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
-    try:
+    with _named(record.path):
         how = playable(record.path)
-    except VideoError as error:
-        raise VideoError(f"{plain(record.path)} {error}.") from None
-    if how.way == "remux" and record.size > _LAID_ANEW:
+    if how.way == "remux" and record.size > _REMUXED:
         how = Playable("clip", MP4)
     if how.way != "clip":
         return Film(how, 0.0, round(record.duration, 3))
-    first, last = part_around(at, start, end, record.duration)
-    return Film(how, first, last)
+    return Film(how, *part_around(at, start, end, record.duration))
 
 
 def part_around(at: float, start: float, end: float, duration: float) -> tuple[float, float]:
@@ -277,7 +263,6 @@ def first_part(film: Film, at: float) -> Film | None:
     """The seconds of a part that are seen first, which are encoded long before the whole of it.
 
     Args:
-        film: what is played.
         at: second of the video that is looked for.
 
     Returns:
@@ -294,8 +279,6 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
     """Make what is played of a video that cannot be played as it is.
 
     Args:
-        record: an indexed video.
-        film: what is played.
         target: a file named ``.mp4`` in an existing folder.
         rate: frames per second of a folder of frames.
     """
@@ -303,21 +286,24 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
         span = film.start, film.end
         cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
-    try:
+    with _named(record.path):
         remux(record.path, target)
+
+
+@contextlib.contextmanager
+def _named(path: Path) -> Iterator[None]:
+    """Have what is said of a video begin with its path."""
+    try:
+        yield
     except VideoError as error:
-        raise VideoError(f"{plain(record.path)} {error}.") from None
-
-
-_QUALITY = 82
+        raise VideoError(f"{plain(path)} {error}.", transient=error.transient) from None
 
 
 def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
     """What a video shows at one time, as a JPEG.
 
     Args:
-        path: a file or a folder of frames.
-        at: seconds; the first and last frame stand in for what lies beyond them.
+        at: seconds; the first and last frame stand in for what is beyond them.
         side: shorter side of the picture, in pixels at most.
         rate: frames per second of a folder of frames.
     """
@@ -329,13 +315,11 @@ def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
 
 
 def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Answer:
-    """Moments that look like a photo.
+    """Moments that look like a photo; ``wanted`` is as for `Searcher.like`.
 
     Args:
-        searcher: the opened index.
         data: bytes of an image file.
         name: what to call it.
-        wanted: how many hits and where, as for `Searcher.like`.
     """
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
         given = Path(folder, "given")
@@ -351,24 +335,15 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
 
 
 def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answer:
-    """Moments that look like the one frame that a video shows at a time.
-
-    Args:
-        searcher: the opened index.
-        path: a video.
-        at: seconds.
-        wanted: how many hits and where, as for `Searcher.like`.
-    """
+    """Moments that look like the one frame that a video shows at a time, in seconds."""
     picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
         return _like(searcher, picture, Path(folder), f"{printable(path)}@{at:g}", wanted)
 
 
 def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
-    try:
+    with _named(path):
         return frames_at(path, [at], side=side, rate=rate)[0]
-    except VideoError as error:
-        raise VideoError(f"{plain(path)} {error}.", transient=error.transient) from None
 
 
 def _like(
@@ -385,8 +360,9 @@ def _like(
     return replace(searcher.like(file, **wanted), query=name)
 
 
-_EXPLAIN_SIDE = 180  # shorter side of the frames fetched, in pixels
-_FRAMES = 12  # frames of one hit at most
+def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
+    """Draw the `sheet_rows` of an answer into a PNG; ``title`` follows the query."""
+    save_sheet(contact_sheet(answer.query + title, sheet_rows(answer, frame_rate)), target)
 
 
 def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
@@ -400,15 +376,6 @@ def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
     return [_row(hit, frame_rate) for hit in answer]
 
 
-def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
-    """Draw the `sheet_rows` of an answer into a PNG, with some words behind the query.
-
-    Raises:
-        SureshotError: the picture cannot be written.
-    """
-    save_sheet(contact_sheet(answer.query + title, sheet_rows(answer, frame_rate)), target)
-
-
 def _row(hit: Hit, frame_rate: float) -> SheetRow:
     title = f"{hit.rank}. {printable(hit.path.name)}"
     right = f"right {hit.percentage} · " if hit.percentage else ""
@@ -416,7 +383,10 @@ def _row(hit: Hit, frame_rate: float) -> SheetRow:
     subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:z.3f}{folder}"
     if hit.copies:
         subtitle += f" · {counted(len(hit.copies), 'copy', 'copies')} elsewhere"
-    chosen = _thinned(hit.frames)
+    # At most a dozen frames, evenly over the hit, the best one among them.
+    step = -(-len(hit.frames) // _FRAMES)
+    best = max(range(len(hit.frames)), key=lambda i: hit.frames[i].score)
+    chosen = hit.frames[best % step :: step]
     try:
         images = frames_at(hit.path, [f.time for f in chosen], side=_EXPLAIN_SIDE, rate=frame_rate)
     except VideoError as error:
@@ -426,10 +396,3 @@ def _row(hit: Hit, frame_rate: float) -> SheetRow:
         for image, frame in zip(images, chosen, strict=True)
     )
     return SheetRow(title, subtitle, frames)
-
-
-def _thinned(frames: Sequence[FrameScore]) -> list[FrameScore]:
-    """At most a dozen frames, evenly over the hit, the best one among them."""
-    step = -(-len(frames) // _FRAMES)
-    best = max(range(len(frames)), key=lambda i: frames[i].score)
-    return list(frames[best % step :: step])

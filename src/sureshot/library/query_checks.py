@@ -25,11 +25,7 @@ _ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the
 
 
 def clean(query: str) -> str:
-    """A query as one line of printable text.
-
-    Raises:
-        QueryError: nothing is left of it.
-    """
+    """A query as one line of printable text; it is refused where nothing is left of it."""
     # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
     text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
@@ -42,23 +38,19 @@ def clean(query: str) -> str:
 def parse_time(text: str) -> float:
     """Seconds from ``90``, ``90.5``, ``1:30`` or ``1:02:05``.
 
-    Raises:
-        QueryError: not a time.
-
     Examples:
         >>> parse_time("1:30")
         90.0
     """
+    seconds, parts = 0.0, text.split(":")
     try:
-        parts = [float(part) for part in text.split(":")]
+        for part in parts:
+            if float(part) < 0:
+                raise ValueError
+            seconds = seconds * 60 + float(part)
     except ValueError:
-        parts = []
-    if not 1 <= len(parts) <= 3 or any(not math.isfinite(p) or p < 0 for p in parts):
-        raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
-    seconds = 0.0
-    for part in parts:
-        seconds = seconds * 60 + part
-    if not math.isfinite(seconds):
+        seconds = math.nan
+    if len(parts) > 3 or not math.isfinite(seconds):
         raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
     return seconds
 
@@ -67,10 +59,6 @@ def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], boo
     """Words that are not in a vocabulary, and whether nothing else of a text is known.
 
     Words such as "the" and "after" say nothing of a picture; nor do numbers and signs.
-
-    Args:
-        text: a query.
-        vocabulary: words in small letters.
 
     Examples:
         >>> unknown_words("the quokkas of Berghain", {"quokka"})
@@ -93,8 +81,6 @@ def _is_known(word: str, vocabulary: Set[str]) -> bool:
     )
 
 
-_FOREIGN_TEXT_WORD = re.compile(r"[^\W\d_]+")
-_ENGLISH = "en"
 # Letters that no English word has, as é or ñ in words it has borrowed.
 _FOREIGN_LETTERS = frozenset("ßąćęłńśźżőűășțğışěřů")
 
@@ -110,7 +96,7 @@ def looks_foreign(text: str) -> bool:
         >>> looks_foreign("Die Ärzte live at the beach"), looks_foreign("crème brûlée")
         (False, False)
     """
-    words = set(_FOREIGN_TEXT_WORD.findall(text.lower()))
+    words = set(re.findall(r"[^\W\d_]+", text.lower()))
     strange = sum(not _FOREIGN_LETTERS.isdisjoint(word) for word in words)
     return any(
         len(words & theirs) + strange > len(words & ours) for theirs, ours in _telling_words()
@@ -123,7 +109,7 @@ def _telling_words() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     text = files("sureshot.library").joinpath("frequent_words.txt").read_text("utf-8")
     lines = [line.split() for line in text.splitlines() if not line.startswith("#")]
     by_name = {name: frozenset(words) for name, *words in lines}
-    english = by_name.pop(_ENGLISH)
+    english = by_name.pop("en")
     return tuple((words - english, english - words) for words in by_name.values())
 
 
@@ -137,8 +123,7 @@ def text_warnings(
     """A warning for a text that is too long, and for one in a language the encoder does not know.
 
     Args:
-        encoder: what encoded the texts.
-        texts: the texts, cleaned.
+        texts: cleaned.
         features: what the encoder made of them.
     """
     warnings = []
@@ -168,7 +153,7 @@ def text_warnings(
 
 
 def is_foreign(encoder: Encoder, text: str) -> bool:
-    """Whether nothing in a text is known to a model, so that percentages learned on others lie.
+    """Whether nothing in a text is known to a model, so that percentages do not hold for it.
 
     That is a language it does not know, or no word of the captions it learned from.
     """
@@ -179,7 +164,7 @@ def is_foreign(encoder: Encoder, text: str) -> bool:
 
 def _listed(words: Sequence[str]) -> str:
     """Some words in quotes, the first few of many."""
-    quoted = [f"“{plain(word)}”" for word in words[:_SHOWN]]
-    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
-    *first, last = [*quoted, *more]
-    return f"{', '.join(first)} or {last}" if first else last
+    shown = [f"“{plain(word)}”" for word in words[:_SHOWN]]
+    if len(words) > _SHOWN:
+        shown.append(f"{len(words) - _SHOWN} more")
+    return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))

@@ -1,4 +1,4 @@
-"""`sureshot search`, `describe` and `export`."""
+"""`sureshot search`, `describe`, `export` and `judge`."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -29,6 +29,7 @@ from sureshot.cli.terminal import (
     Model,
     compute_alone,
     examples,
+    path_option,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
 from sureshot.paths import absolute, exists_at, expand
@@ -57,13 +58,19 @@ _NONE: "dict[str, Verdict]" = {
     "s": "skip",
     "q": "quit",
 }
-_KEYS = (
-    "y yes, n no, a no video here shows it, b this query from the start, s skip the query, q quit"
-)
-_NONE_KEYS = (
-    "m show more, a no video here shows it, u it may be here, b this query from the start, "
-    "s skip the query, q quit"
-)
+_MEANING: "dict[Verdict, str]" = {
+    "more": "show more",
+    "absent": "no video here shows it",
+    "unknown": "it may be here",
+    "again": "this query from the start",
+    "skip": "skip the query",
+}
+_PROMPT = "search> "
+_TIME = re.compile(r"[\d.:]+")
+# Players that can start at a given second, with the option for it; then what hands a file to what
+# the desktop opens it with, which begins at the start.
+_PLAYERS = {"mpv": "--start={at}", "vlc": "--start-time={at}"}
+_OPENERS = {"darwin": "open", "win32": "explorer"}
 
 EXAMPLES = examples(
     "sureshot judge queries.txt",
@@ -74,35 +81,31 @@ EXAMPLES = examples(
 def judge(
     queries: Annotated[
         Path,
-        typer.Argument(readable=False, metavar="QUERIES", help="A file, one query a line."),
+        typer.Argument(readable=False, metavar="QUERIES", help="A file, one query per line."),
     ],
     to: Annotated[
         Path | None,
-        typer.Option(
-            "--to",
-            readable=False,
+        path_option(
             metavar="FILE",
-            help="Where the judgements go, a line a query.",
+            help="Where the judgements go, one line per query.",
             show_default="in the index",
         ),
     ] = None,
     limit: Annotated[
-        int, typer.Option("--limit", "-k", metavar="N", min=1, max=100, help="Hits of a query.")
+        int, typer.Option("--limit", "-k", metavar="N", min=1, max=100, help="Hits per query.")
     ] = 3,
     explain: Annotated[
         Path | None,
-        typer.Option(
-            readable=False, metavar="PNG", help="Draw the hits of the query in hand into this file."
-        ),
+        path_option(metavar="PNG", help="Draw the hits of each query into this file."),
     ] = None,
     db: Db = None,
     model: Model = None,
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Say of hits whether they are right, so that `sureshot calibrate` can learn from it.
+    """Rate search results, so that `sureshot calibrate` can learn from your ratings.
 
-    Asks on the terminal, or reads one answer a line from standard input. Each judged query is kept
+    Asks on the terminal, or reads one answer per line from standard input. Each rated query is kept
     at once; the same command goes on with those that are left.
     """
     from sureshot.library.judging import JUDGED
@@ -137,15 +140,7 @@ def judge(
 
 
 def judge_answer(searcher: "Searcher", query: str) -> None:
-    """Ask about the best hits of a search that was just answered; learn from ten such searches.
-
-    Args:
-        searcher: the open index.
-        query: what was searched for.
-
-    Raises:
-        SureshotError: the judgements cannot be kept.
-    """
+    """Ask about the best hits of a search that was just answered; learn from ten such searches."""
     from sureshot.library.judging import JUDGED
 
     out = terminal.console(err=True)
@@ -157,7 +152,7 @@ def judge_answer(searcher: "Searcher", query: str) -> None:
             said = repr(library.calibrate(db=searcher))
         except SureshotError as error:  # such as a model that needs more; what was judged is kept
             said = str(error)
-        out.print(said, soft_wrap=True, markup=False)
+        out.print(said, soft_wrap=True)
 
 
 class _Desk:
@@ -166,7 +161,7 @@ class _Desk:
     def __init__(self, out: Console) -> None:
         self._out = out
         self._one_key = sys.stdin.isatty() and _has_keys()
-        self._told = False
+        self._explained = False
 
     def begin(self, query: str, number: int, total: int) -> None:
         """Show the next query."""
@@ -180,17 +175,17 @@ class _Desk:
         copies = "".join(f"  = {terminal.short(copy)}" for copy in hit.copies)
         line = f"{hit.rank}  {when}  {hit.score:z.3f}  {terminal.short(hit.path)}{copies}"
         self._out.print(Text(line, overflow="fold"))
-        if not self._told:
-            self._told = True
-            self._out.print(_KEYS)
-        return self._answer("right? ", _HIT, _KEYS)
+        if not self._explained:
+            self._explained = True
+            self._out.print(_keys(_HIT))
+        return self._answer("right? ", _HIT)
 
     def ask_more(self, shown: int) -> "Verdict":
         """What to do where none was right."""
-        self._out.print(f"None of {counted(shown, 'video')} is right: {_NONE_KEYS}")
-        return self._answer("and now? ", _NONE, _NONE_KEYS)
+        self._out.print(f"None of {counted(shown, 'video')} is right: {_keys(_NONE)}")
+        return self._answer("and now? ", _NONE)
 
-    def _answer(self, prompt: str, known: "Mapping[str, Verdict]", keys: str) -> "Verdict":
+    def _answer(self, prompt: str, known: "Mapping[str, Verdict]") -> "Verdict":
         while True:
             self._out.print(prompt, end="")
             self._out.file.flush()
@@ -204,7 +199,12 @@ class _Desk:
             found = known.get(given.lower()[:1])
             if found is not None:
                 return found
-            self._out.print(keys)
+            self._out.print(_keys(known))
+
+
+def _keys(known: "Mapping[str, Verdict]") -> str:
+    """What each key means."""
+    return ", ".join(f"{key} {_MEANING.get(verdict, verdict)}" for key, verdict in known.items())
 
 
 def _has_keys() -> bool:
@@ -245,17 +245,8 @@ def _raw(source: int) -> Iterator[int]:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
 
 
-_PROMPT = "search> "
-
-
 def converse(searcher: "Searcher", wanted: dict[str, Any], *, as_json: bool) -> None:
-    """Answer what is typed, query by query, until an empty line or Ctrl-D.
-
-    Args:
-        searcher: the open index.
-        wanted: what each search is asked for, as arguments of `Searcher.search`.
-        as_json: whether answers are printed for programs.
-    """
+    """Answer what is typed, query by query, until an empty line or Ctrl-D."""
     out, told = terminal.console(), False
     for query in _typed():
         try:
@@ -276,7 +267,7 @@ def _typed() -> Iterator[str]:
     """The lines typed at the prompt."""
     with contextlib.suppress(ImportError):  # not on Windows, whose terminals edit lines themselves
         import readline  # noqa: F401 - gives `input` its editing and its history
-    typer.echo("A query a line; an empty line or Ctrl-D ends.", err=True)
+    typer.echo("A query per line; an empty line or Ctrl-D ends.", err=True)
     while True:
         try:
             line = input(_PROMPT)
@@ -287,8 +278,6 @@ def _typed() -> Iterator[str]:
             return
         yield line
 
-
-_TIME = re.compile(r"[\d.:]+")
 
 _QUERY = typer.Argument(metavar="QUERY", help="What to look for, in a sentence.")
 Words = Annotated[list[str], _QUERY]
@@ -302,15 +291,11 @@ Like = Annotated[
 ]
 FromFile = Annotated[
     Path | None,
-    typer.Option(readable=False, metavar="FILE", help="One query a line; - reads standard input."),
+    path_option(metavar="FILE", help="One query per line; - reads standard input."),
 ]
 Explain = Annotated[
     Path | None,
-    typer.Option(
-        readable=False,
-        metavar="PNG",
-        help="Draw the frames of the hits, with their scores, into a file.",
-    ),
+    path_option(metavar="PNG", help="Draw the frames of the hits, with their scores, into a file."),
 ]
 Open = Annotated[
     int | None,
@@ -336,17 +321,11 @@ Sentences = Annotated[
         help="In quotes, or a file with one sentence per line; - reads standard input.",
     ),
 ]
-Target = Annotated[
-    Path,
-    typer.Option(
-        "--to", readable=False, metavar="DIR", help="Where the clips go.", show_default="here"
-    ),
-]
+Target = Annotated[Path, path_option("--to", help="Where the clips go.", show_default="here")]
 Pad = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="Added before and after each hit.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
-
 Coverage = Annotated[
     str,
     typer.Option(metavar="PERCENT", help="Target chance that the suggested list contains a match."),
@@ -355,7 +334,6 @@ Min = Annotated[
     str,
     typer.Option("--min", metavar="PERCENT", help="Hide hits that are less likely right: 20%."),
 ]
-
 Judge = Annotated[
     bool,
     typer.Option("--judge", help="Rate the best hits, and calibrate percentages to the ratings."),
@@ -420,18 +398,55 @@ def search(
         wanted |= {"coverage": _share(coverage, "coverage"), "min": _share(min, "min")}
     if asks:
         converse(searcher, wanted, as_json=as_json)
-        return 0
-    answers = _answers(searcher, _queries(words, from_file), like, wanted)
-    if from_file is not None:
-        answers = _watched(searcher, answers)
-    if explain is not None:
-        answers = _drawn(answers, explain, searcher.store.settings.frame_rate)
-    if play is not None:
-        answers = _opened(answers, play)
-    _print(answers, as_json)
-    if ask:
-        judge_answer(searcher, " ".join(words or ()))
+    elif from_file is not None:
+        many = searcher.search_many(lines_of(from_file), **wanted)
+        seen = _print(many, as_json)
+        terminal.print_notes(terminal.console(err=True), searcher.drift(seen))
+    else:
+        query = " ".join(words or ())
+        one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
+        _show(one, as_json, searcher.store.settings.frame_rate, explain, play)
+        if ask:
+            judge_answer(searcher, query)
     return 0
+
+
+def _like(searcher: "Searcher", like: str, wanted: dict[str, Any]) -> "Answer":
+    path, at = _split_time(like)
+    return searcher.like(path, at=at, **wanted)
+
+
+def _print(answers: "Iterator[Answer]", as_json: bool) -> "list[Answer]":
+    """Print answers as they come; their numbers without the hits."""
+    seen = []
+
+    def each() -> "Iterator[Answer]":
+        for answer in answers:
+            seen.append(replace(answer, hits=()))
+            yield answer
+
+    if as_json:
+        for answer in each():
+            terminal.print_json(answer.to_dict())
+    else:
+        terminal.print_answers(terminal.console(), each())
+    return seen
+
+
+def _show(
+    answer: "Answer", as_json: bool, frame_rate: float, explain: Path | None, play: int | None
+) -> None:
+    """Print one answer, its frames into a picture, and play a hit of it."""
+    err = terminal.console(err=True)
+    if explain is not None:
+        from sureshot.library.clips import draw_hits
+
+        draw_hits(answer, frame_rate, explain, title=f" · {''.join(answer.verdict)}")
+    _print(iter([answer]), as_json)
+    if explain is not None:
+        err.print(f"Contact sheet: {plain(explain)}")
+    if play is not None:
+        err.print(play_hit(answer, play))
 
 
 def describe(
@@ -483,66 +498,8 @@ def export(
     return 1 if clips.failed else 0
 
 
-def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
-    """Print answers as they come."""
-    if as_json:
-        for answer in answers:
-            terminal.print_json(answer.to_dict())
-    else:
-        terminal.print_answers(terminal.console(), answers)
-
-
-def _queries(words: Sequence[str] | None, from_file: Path | None) -> list[str]:
-    """The queries that were given; none with ``--like``."""
-    if from_file is not None:
-        return lines_of(from_file)
-    return [] if words is None else [" ".join(words)]
-
-
-def _answers(
-    searcher: "Searcher", queries: Sequence[str], like: str | None, wanted: dict[str, Any]
-) -> "Iterator[Answer]":
-    """The answer to each query, as soon as it is there."""
-    if like is not None:
-        path, at = _split_time(like)
-        yield searcher.like(path, at=at, **wanted)
-    yield from searcher.search_many(queries, **wanted)
-
-
-def _opened(answers: "Iterator[Answer]", number: int) -> "Iterator[Answer]":
-    """The same answers; then one hit of the last of them is played."""
-    answer = None
-    for answer in answers:
-        yield answer
-    if answer is not None:
-        terminal.console(err=True).print(play(answer, number))
-
-
-def _watched(searcher: "Searcher", answers: "Iterator[Answer]") -> "Iterator[Answer]":
-    """The same answers; a note at the end where they are unlike those percentages come from."""
-    seen = []
-    for answer in answers:
-        seen.append(replace(answer, hits=()))  # of many queries only the numbers are kept
-        yield answer
-    terminal.print_notes(terminal.console(err=True), searcher.drift(seen))
-
-
-def _drawn(answers: "Iterator[Answer]", target: Path, frame_rate: float) -> "Iterator[Answer]":
-    """The same answers, each drawn into the contact sheet."""
-    from sureshot.library.clips import draw_hits
-
-    for answer in answers:
-        draw_hits(answer, frame_rate, target, title=f" · {''.join(answer.verdict)}")
-        yield answer
-    terminal.console(err=True).print(f"Contact sheet: {plain(target)}")
-
-
 def _share(text: str, name: str) -> float:
-    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it.
-
-    Raises:
-        MistypedError: it is none.
-    """
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it."""
     number, sign, rest = text.strip().partition("%")
     try:
         share = float(number) / (100 if sign else 1)
@@ -565,11 +522,7 @@ def _names_file(given: str) -> bool:
 
 
 def lines_of(path: Path) -> list[str]:
-    """The lines of a file that hold something that can be read.
-
-    Raises:
-        QueryError: the file cannot be read, or holds nothing.
-    """
+    """The lines of a file that hold something that can be read, at least one."""
     from sureshot.settings import LABELS, read_bytes
 
     name = "standard input" if str(path) == "-" else plain(path)
@@ -603,35 +556,11 @@ def _split_time(text: str) -> tuple[Path, float | None]:
     return Path(name), parse_time(time)
 
 
-# Players that can start at a given second, with the option for it; then what hands a file to what
-# the desktop opens it with, which begins at the start.
-_PLAYERS = {"mpv": "--start={at}", "vlc": "--start-time={at}"}
-_OPENERS = {"darwin": "open", "win32": "explorer"}
+def player_of(path: Path, at: float, *, platform: str = sys.platform) -> tuple[list[str], bool]:
+    """The command that plays a video from a second on, and whether it begins there.
 
-
-@dataclass(frozen=True, slots=True)
-class Player:
-    """A program that plays videos.
-
-    Attributes:
-        command: the program and its arguments.
-        seeks: whether it begins at the second of the hit.
-    """
-
-    command: tuple[str, ...]
-    seeks: bool
-
-
-def player_of(path: Path, at: float, *, platform: str = sys.platform) -> Player:
-    """What plays a video from a second on, or opens it where nothing here can be told a second.
-
-    Args:
-        path: a video file, or a folder of frames, which no player takes but a desktop opens.
-        at: seconds.
-        platform: name of the system, as `sys.platform`.
-
-    Raises:
-        SureshotError: there is nothing here that opens videos.
+    Where there is no player, or for a folder of frames, it is what the desktop opens it with, which
+    begins at the start.
     """
     if "://" in str(path):
         raise SureshotError(
@@ -640,48 +569,35 @@ def player_of(path: Path, at: float, *, platform: str = sys.platform) -> Player:
         )
     for name, start in _PLAYERS.items() if path.is_file() else ():
         if shutil.which(name):
-            return Player((name, start.format(at=f"{at:.2f}"), str(path)), seeks=True)
+            return [name, start.format(at=f"{at:.2f}"), str(path)], True
     opener = _OPENERS.get(platform, "xdg-open")
     if shutil.which(opener):
-        return Player((opener, str(path)), seeks=False)
+        return [opener, str(path)], False
     raise SureshotError(
         f"There is no player here; install mpv or vlc, or play {plain(path)} by hand, from "
         f"{timecode(at)} on."
     )
 
 
-def play(answer: "Answer", number: int) -> str:
-    """Start a player with one hit of an answer, and leave it running.
-
-    Returns:
-        The command, and what to know about it.
-
-    Raises:
-        QueryError: there is no such hit, or its file is gone.
-        SureshotError: there is nothing here that opens videos.
-    """
-    hit = _hit(answer, number)
-    player = player_of(hit.path, hit.peak)
-    try:
-        process = subprocess.Popen(
-            player.command,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,  # so that it outlives this terminal and its Ctrl-C
-        )
-    except OSError as error:
-        raise SureshotError(f"{player.command[0]} does not start: {error.strerror}.") from None
-    process.returncode = 0  # it is not waited for, and Python should not complain about that
-    told = f"playing: {plain(shlex.join(player.command))}"
-    return told if player.seeks else f"{told} (the moment is at {timecode(hit.peak)})"
-
-
-def _hit(answer: "Answer", number: int) -> "Hit":
+def play_hit(answer: "Answer", number: int) -> str:
+    """Start a player with one hit of an answer, and leave it running; what to know about it."""
     if not 1 <= number <= len(answer):
         hits = counted(len(answer), "hit")
         raise QueryError(f"There is no hit {number} to open; the answer has {hits}.")
     hit = answer[number - 1]
     if hit.missing:
         raise QueryError(f"{plain(hit.path)} is gone, so hit {number} cannot be opened.")
-    return hit
+    command, seeks = player_of(hit.path, hit.peak)
+    try:
+        process = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # so that it outlives this terminal and its Ctrl-C
+        )
+    except OSError as error:
+        raise SureshotError(f"{command[0]} does not start: {error.strerror}.") from None
+    process.returncode = 0  # it is not waited for, and Python should not complain about that
+    playing = f"playing: {plain(shlex.join(command))}"
+    return playing if seeks else f"{playing} (the moment is at {timecode(hit.peak)})"

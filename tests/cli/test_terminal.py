@@ -107,10 +107,10 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
     lines = printed(capsys, answer(hit(copies=["/v/b.mp4"]), warnings=("Mind the gap.",)))
     assert lines == [
         "red",
+        "note: Mind the gap.",
         "   best at             time  score  video",
         "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
         "                                      = /v/b.mp4",
-        "note: Mind the gap.",
         "Not calibrated: scores give the order only; even the first may be far off.",
     ]
 

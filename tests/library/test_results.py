@@ -115,9 +115,9 @@ def test_the_text_form_is_a_table():
     found = answer(hit(1, score=0.51234), hit(2, "/v/b.mp4", -0.1), warnings=("Mind the gap.",))
     assert str(found).splitlines() == [
         "'red': 2 hits in 7 windows (not calibrated)",
+        "note: Mind the gap.",
         "   1     0:02        0:01-0:05   0.512  /v/a.mp4",
         "   2     0:02        0:01-0:05  -0.100  /v/b.mp4",
-        "note: Mind the gap.",
     ]
     assert str(descriptions("a red one")).splitlines() == [
         "/v/a.mp4: 1 sentence (not calibrated)",

@@ -9,7 +9,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, runtime_checkable
+from typing import Annotated, Any, runtime_checkable
 
 import typer
 from rich.cells import cell_len
@@ -28,9 +28,6 @@ from sureshot.library.results import (
 )
 from sureshot.paths import expand
 from sureshot.text import plain, time_left, time_range, timecode
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 
 def path_option(
@@ -199,11 +196,12 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
 
 
 def print_answer(out: Console, answer: Answer) -> None:
-    """What was asked, the table of hits, and what to know about them."""
+    """What was asked, what to know about the answer, and the table of hits."""
     out.print(Text(plain(answer.query), "bold"))
-    known = answer.has_percentages
     if answer.hits and answer.confidence is not None:
         print_verdict(out, answer)
+    print_notes(out, answer.warnings)
+    known = answer.has_percentages
     names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
     rows = [
         [
@@ -218,8 +216,7 @@ def print_answer(out: Console, answer: Answer) -> None:
     taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
     longest = max((cell_len(line) for hit in answer.hits for line in _videos(hit)), default=0)
     if out.width < _NARROW or taken + longest > out.width:
-        for hit, row in zip(answer.hits, rows, strict=True):
-            rank, peak, *others = row
+        for hit, (rank, peak, *others) in zip(answer.hits, rows, strict=True):
             out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
             for line in _videos(hit):
                 dim = hit.weak or line.startswith(" ")
@@ -231,7 +228,6 @@ def print_answer(out: Console, answer: Answer) -> None:
             files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
-    print_notes(out, answer.warnings)
 
 
 def print_verdict(out: Console, answer: Answer) -> None:
@@ -247,11 +243,11 @@ def print_descriptions(out: Console, found: Descriptions) -> None:
     """The table of sentences."""
     at = "" if found.at is None else f" at {timecode(found.at)}"
     out.print(Text(short(found.video) + at, "bold"))
+    print_notes(out, found.warnings)
     table = _table("", "score", "sentence")
     for row in found.ranked:
         table.add_row(str(row.rank), f"{row.score:z.3f}", Text(plain(row.text), overflow="fold"))
     print_table(out, table)
-    print_notes(out, found.warnings)
     out.print(Text("".join(NOT_CALIBRATED), "dim"))
 
 
@@ -333,11 +329,10 @@ class Bar(AbstractContextManager["Bar"]):
     """Shows what is being done, how much of it is done, and how long the rest will take.
 
     Args:
-        err: where it is shown.
         first: what is shown until there is more to say.
     """
 
-    def __init__(self, err: "Console", first: str = "") -> None:
+    def __init__(self, err: Console, first: str = "") -> None:
         from rich import progress as rich_progress
 
         self._err = err
@@ -362,13 +357,10 @@ class Bar(AbstractContextManager["Bar"]):
         return time.monotonic() - self._began
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
-        """Show how many of a kind are done.
+        """Show how many of a kind are done; the estimate of the time left starts over with it.
 
         Args:
-            what: the kind of thing counted; the estimate of the time left starts over with it.
-            done: how many are done.
-            total: how many there are.
-            more: words behind the numbers.
+            more: words after the numbers.
         """
         if what != self._what:
             self._what, self._began = what, time.monotonic()
@@ -378,17 +370,12 @@ class Bar(AbstractContextManager["Bar"]):
 
     def line(self, text: str) -> None:
         """Print a sentence that stays."""
-        from sureshot.text import plain
-
         self._err.print(plain(text))
 
     def show(self, text: str, done: int, total: int, free: int = 0) -> None:
-        """Show a state of the work.
+        """Show a state of the work, in words and in any unit.
 
         Args:
-            text: the state in words.
-            done: how much is done, in any unit.
-            total: how much there is.
             free: how much of what is done cost no time.
         """
         if self._bar is not None:

@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, Literal, overload
+from typing import Any, Literal
 
 from sureshot.errors import option
 from sureshot.paths import video_id
@@ -73,7 +73,7 @@ class Hit:
 
     @property
     def mark(self) -> str:
-        """What stands behind a path whose file is gone; empty behind others."""
+        """What follows a path whose file is gone; empty for others."""
         return " (gone)" if self.missing else ""
 
     @property
@@ -176,7 +176,7 @@ class Answer:
 
     @property
     def has_percentages(self) -> bool:
-        """Whether a percentage stands beside the hits."""
+        """Whether the hits have percentages."""
         return any(hit.relevant is not None for hit in self.hits)
 
     @property
@@ -229,13 +229,7 @@ class Answer:
     def __len__(self) -> int:
         return len(self.hits)
 
-    @overload
-    def __getitem__(self, index: int) -> Hit: ...
-
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Hit, ...]: ...
-
-    def __getitem__(self, index: int | slice) -> Hit | tuple[Hit, ...]:
+    def __getitem__(self, index: int) -> Hit:
         return self.hits[index]
 
     def to_dict(self) -> dict[str, Any]:
@@ -265,7 +259,7 @@ class Answer:
             for h in self.hits
         ]
         said = [] if self.confidence is None else ["".join(self.verdict)]
-        return "\n".join([head, *said, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+        return "\n".join([head, *said, *(f"note: {plain(w)}" for w in self.warnings), *rows])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -337,7 +331,7 @@ class Descriptions:
     def __repr__(self) -> str:
         head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"
         rows = [f"{d.rank:>4}  {d.score:z6.3f}  {plain(d.text)}" for d in self.ranked]
-        return "\n".join([head, *rows, *(f"note: {plain(w)}" for w in self.warnings)])
+        return "\n".join([head, *(f"note: {plain(w)}" for w in self.warnings), *rows])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -364,16 +358,12 @@ def _html(
         + f"<td style='text-align:left'>{last}</td></tr>"
         for *cells, last in rows
     )
-    below = "".join(f"<p>{html.escape(plain(note))}</p>" for note in notes)
-    return f"<p><b>{title}</p><table><tr>{head}</tr>{body}</table>{below}"
+    above = "".join(f"<p>{html.escape(plain(note))}</p>" for note in notes)
+    return f"<p><b>{title}</p>{above}<table><tr>{head}</tr>{body}</table>"
 
 
 def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
-    """A JSON document with its schema on one line, without characters that steer a terminal.
-
-    Args:
-        ascii_only: whether other letters are written as escapes too.
-    """
+    """A JSON document with its schema on one line, without characters that steer a terminal."""
     text = json.dumps({"schema": JSON_SCHEMA, **values}, ensure_ascii=ascii_only)
     if text.isprintable():
         return text
@@ -484,14 +474,7 @@ class Indexed:
 
 
 class IndexProgress:
-    """How far an indexing run is, in words and in bytes.
-
-    Attributes:
-        text: the state in words.
-        done: bytes dealt with, about.
-        total: bytes there are.
-        free: bytes that cost no time, as they were indexed before.
-    """
+    """How far an indexing run is, in words and in bytes; ``free`` ones cost no time."""
 
     def __init__(self) -> None:
         self.text = "looking for videos"
@@ -516,9 +499,5 @@ class IndexProgress:
             self.text += f", {video} of video, {result.speed:.1f} times real time"
 
     def left(self, elapsed: float) -> str:
-        """How long the rest will take, in words to put behind the others.
-
-        Args:
-            elapsed: seconds since the run began.
-        """
+        """How long the rest will take after so many seconds, in words to put after the others."""
         return time_left(elapsed, self.done - self.free, self.total - self.free)

@@ -50,10 +50,10 @@ def random_windows(
 
 
 def pointing(vectors: Sequence[np.ndarray]) -> list[EncodedWindow]:
-    """Windows of one frame each, whose pooled vectors point along these."""
-    windows = random_windows(len(vectors), frames=1)
+    """Windows of one frame each without a pattern, whose pooled vectors point along these."""
+    windows, flat = random_windows(len(vectors), frames=1), np.zeros((1, 288), np.uint8)
     return [
-        replace(window, frames=vector[None].astype(np.float32))
+        replace(window, signatures=flat, frames=vector[None].astype(np.float32))
         for window, vector in zip(windows, vectors, strict=True)
     ]
 

@@ -15,7 +15,7 @@ from sureshot.cli import terminal
 from sureshot.cli.terminal import console
 from sureshot.library.results import Indexed
 from sureshot.store.rows import Decode
-from tests.cli.terminal import COMMAND, colours, in_terminal
+from tests.cli.terminal import COMMAND, in_terminal
 from tests.clips import coloured
 
 TINY = ("--model", "tiny", "--workers", "1")
@@ -172,12 +172,6 @@ def test_a_new_index_with_the_bundled_model_says_what_that_means(sureshot, tmp_p
     assert "--model" not in sureshot("index", tmp_path, "--db", tmp_path / "db").err
 
 
-def test_a_model_that_does_not_exist_makes_no_index(sureshot, videos, tmp_path):
-    ran = sureshot("index", videos, "--db", tmp_path / "db", "--model", "nonsense")
-    assert (ran.code, len(ran.err.splitlines())) == (1, 1)
-    assert not (tmp_path / "db").exists()
-
-
 def told(capsys, **values):
     values = {"found": 3, "bytes_found": 9, "bytes_done": 9, "elapsed": 2.0} | values
     module._print(console(), Indexed(index="/index", **values), [Path("/v")])
@@ -230,26 +224,11 @@ def test_reasons_cannot_steer_the_terminal(capsys):
 # --- progress -------------------------------------------------------------------------------------
 
 
-def test_a_terminal_shows_a_bar_that_goes_away(videos, tmp_path):
-    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY)
-    assert code == 0
-    assert "videos" in sent and "━" in sent
-    assert colours(sent)
-    assert "\x1b[2K" in sent
-    assert sent.rstrip().endswith(f"Index: {tmp_path / 'db'}")
-
-
 def test_a_narrow_terminal_shows_progress_in_words(videos, tmp_path):
     code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, columns=40)
     assert code == 0
     assert "2 of 2 videos" in sent
     assert "━" not in sent
-
-
-def test_a_dumb_terminal_gets_plain_lines(videos, tmp_path):
-    code, sent = in_terminal("index", videos, "--db", tmp_path / "db", *TINY, TERM="dumb")
-    assert code == 0
-    assert "\x1b" not in sent and "━" not in sent
 
 
 def result(**values):

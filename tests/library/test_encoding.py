@@ -6,7 +6,6 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from contextlib import closing
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
@@ -177,10 +176,6 @@ def test_copies_have_one_digest_and_other_videos_another(clips: Path, tmp_path: 
     assert found["0.mp4"].record.digest == content_digest(sources(clips / "0.mp4")[0])
 
 
-def test_nothing_to_do_is_done_at_once() -> None:
-    assert encode([]) == {}
-
-
 def test_one_bad_file_costs_only_itself(clips: Path, tmp_path: Path) -> None:
     (tmp_path / "noise.mp4").write_bytes(np.random.default_rng(0).bytes(5000))
     (tmp_path / "empty.mp4").touch()
@@ -273,14 +268,6 @@ def test_a_folder_of_frames_that_changes_while_it_is_read_is_tried_again(tmp_pat
     assert caught.value.transient
 
 
-def test_a_file_that_vanishes_is_tried_again_next_time(tmp_path: Path) -> None:
-    (source,) = sources(coloured(tmp_path / "v.mp4", ["red"]))
-    source.path.unlink()
-    with pytest.raises(VideoError) as caught:
-        encode_video(source, SETTINGS, TINY)
-    assert caught.value.transient
-
-
 def decoding_threads() -> list[str]:
     return [t.name for t in threading.enumerate() if t.name.startswith("decode-")]
 
@@ -306,18 +293,6 @@ def test_a_video_of_unknown_length_claims_no_progress(
     assert [one.bytes for one in encoded if isinstance(one, VideoProgress)] == [0, 0]
 
 
-def test_no_thread_outlives_a_run(clips: Path) -> None:
-    encode(sources(clips))
-    assert not decoding_threads()
-
-
-def test_no_thread_outlives_an_early_stop(clips: Path) -> None:
-    videos = encode_videos(sources(clips), SETTINGS, TINY, workers=3)
-    with closing(videos):
-        next(videos)
-    assert not decoding_threads()
-
-
 def test_no_thread_outlives_a_stop_while_the_queue_is_full(tmp_path: Path) -> None:
     path = coloured(tmp_path / "long.mp4", list(COLOURS) * 6, rate=5)
     watched = Watched()
@@ -332,38 +307,6 @@ def test_no_thread_outlives_a_stop_while_the_queue_is_full(tmp_path: Path) -> No
     assert before < 49
     videos.close()
     assert not decoding_threads()
-
-
-def test_a_decoder_that_hangs_does_not_keep_a_stop_waiting(
-    clips: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    release = threading.Event()
-
-    class Stuck(TinyEncoder):
-        def prepare(
-            self, frames: UInt8[np.ndarray, "frames height width 3"]
-        ) -> UInt8[np.ndarray, "frames 3 16 16"]:
-            if frames.shape[2] == WIDE:
-                release.wait(30)
-            return super().prepare(frames)
-
-    monkeypatch.setattr("sureshot.media.workers._PATIENCE", 0.2)
-    chosen = sources(*(clips / f"{n}.mp4" for n in (0, 1, 3, 5)))
-    try:
-        videos = encode_videos(chosen, SETTINGS, Stuck(), workers=2)
-        first = next(videos)
-        assert isinstance(first, VideoProgress) and first.path.name != "0.mp4"
-        began = time.monotonic()
-        videos.close()
-        assert time.monotonic() - began < 20  # it hangs for 30
-        # The other one stops at its next picture, which a busy machine may take long to make.
-        while len(decoding_threads()) > 1 and time.monotonic() - began < 25:
-            time.sleep(0.01)
-        assert len(decoding_threads()) == 1
-    finally:
-        release.set()
-    while decoding_threads():
-        time.sleep(0.01)
 
 
 def test_memory_is_bounded_by_the_queue_however_long_the_video(tmp_path: Path) -> None:
@@ -444,14 +387,6 @@ def test_a_scene_is_no_longer_than_a_window_may_be():
     windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(7)]
     follows = [number > 0 for number in range(7)]
     assert spans(by_scene(windows, follows, longest=30.0, most=12)) == [(0, 30), (30, 60), (60, 70)]
-
-
-def test_windows_are_left_as_they_came():
-    window = decoded(*[RED] * 3)
-    before = replace(window, times=window.times.copy())
-    (same,) = by_scene([window], [False], longest=30.0, most=12)
-    assert same.times.tolist() == before.times.tolist() == window.times.tolist()
-    assert (same.start, same.end) == (before.start, before.end)
 
 
 def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():

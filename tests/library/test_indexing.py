@@ -4,8 +4,6 @@ import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -16,7 +14,7 @@ from PIL import Image
 
 import sureshot
 from sureshot.errors import QueryError, StoreError, SureshotError
-from sureshot.library import indexing, remove, status
+from sureshot.library import indexing, status
 from sureshot.library.encoding import VideoProgress
 from sureshot.library.indexing import Run, index, ingest
 from sureshot.library.results import Indexed
@@ -177,15 +175,6 @@ def test_a_moved_file_is_recognised(store: Store, library: Path) -> None:
     assert run(store, library)[0].unchanged == 3
 
 
-def test_a_copied_file_is_recognised(store: Store, library: Path) -> None:
-    run(store, library)
-    shutil.copy(library / "a" / "1.mp4", library / "copy.mp4")
-    result, decoded = run(store, library)
-    assert (result.copied, result.moved, result.indexed, decoded) == (1, 0, 0, 0)
-    assert len(store.windows_of(library / "copy.mp4").keys) == 3
-    assert len(store.windows_of(library / "a" / "1.mp4").keys) == 3
-
-
 def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, library: Path) -> None:
     run(store, library)
     (library / "a" / "1.mp4").rename(library / "one.mp4")
@@ -262,16 +251,6 @@ def test_pruning_takes_only_what_lies_below_the_given_paths(store: Store, librar
     result, _ = run(store, library / "a", prune=True)
     assert result.pruned == 1
     assert set(known(store)) == {"0.mp4", "2.mp4"}
-
-
-def test_pruning_leaves_a_sibling_with_the_same_beginning_alone(
-    store: Store, library: Path
-) -> None:
-    (library / "b").rename(library / "aa")
-    run(store, library)
-    shutil.rmtree(library / "aa")
-    assert run(store, library / "a", prune=True)[0].pruned == 0
-    assert len(known(store)) == 3
 
 
 def test_pruning_leaves_an_unplugged_drive_alone(store: Store, library: Path) -> None:
@@ -355,12 +334,6 @@ def test_damage_that_did_not_stop_a_video_is_reported(store: Store, tmp_path: Pa
     assert result.indexed == 1
     assert video.note
     assert result.notes == [(path, video.note)]
-
-
-def test_a_missing_path_is_reported_and_costs_only_itself(store: Store, library: Path) -> None:
-    result, _ = run(store, library / "none", library)
-    assert result.failed == [(library / "none", "no such file or directory")]
-    assert result.indexed == 3
 
 
 @pytest.fixture
@@ -574,27 +547,6 @@ def test_a_changed_window_is_found_and_its_video_indexed_again(store: Store, lib
     assert store.lost(thorough=True) == []
 
 
-def test_ctrl_c_gives_130_and_keeps_what_is_done(clips: Path, tmp_path: Path) -> None:
-    library, place = tmp_path / "library", tmp_path / "index"
-    library.mkdir()
-    for number in range(40):  # so many that it is not done before we are
-        shutil.copy(clips / "b" / "0.mp4", library / f"{number}.mp4")
-    store = make_store(place)
-    command = [sys.executable, "-m", "sureshot", "index", str(library), "--db", str(place)]
-    worker = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    while not store.videos() and worker.poll() is None:
-        time.sleep(0.01)
-    worker.send_signal(signal.SIGINT)
-    out, err = worker.communicate(timeout=120)
-    assert worker.returncode == 130, err
-    assert "Interrupted" in out + err
-    assert "Traceback" not in err
-    done = store.videos()
-    assert 1 <= len(done) < 40
-    for video in done:
-        assert len(store.windows_of(video.path).keys) == video.windows == 2
-
-
 # --- from paths to an index ----------------------------------------------------------------------
 
 
@@ -610,18 +562,6 @@ def test_one_call_makes_an_index_and_the_next_brings_it_up_to_date(library: Path
     # What is left out is that of the index.
     again = index([library / "a", library / "b"], db=db)
     assert (again.found, again.unchanged, again.indexed) == (3, 3, 0)
-
-
-def test_settings_of_an_index_cannot_be_changed(library: Path, tmp_path: Path) -> None:
-    index(library, db=tmp_path / "db", model="tiny")
-    with pytest.raises(StoreError, match=r"other settings \(window = 30.0\).*--db"):
-        index(library, db=tmp_path / "db", window=5.0)
-
-
-def test_a_path_that_does_not_exist_is_refused_before_anything_is_made(tmp_path: Path) -> None:
-    with pytest.raises(QueryError, match=f"There is nothing at {tmp_path / 'typo'};"):
-        index(tmp_path / "typo", db=tmp_path / "db", model="no model has this name")
-    assert not (tmp_path / "db").exists()
 
 
 def test_the_folder_of_a_model_is_kept_whole(library: Path, tmp_path: Path, monkeypatch) -> None:
@@ -769,14 +709,6 @@ def test_what_is_excluded_is_left_out_now_and_later_until_it_is_included(
     assert (again.excluded, again.forgotten, again.found) == (1, 0, 1)
     back = run_excluding(include=["raw"])
     assert (back.excluded, back.found, status(tmp_path / "db").excluded) == (0, 3, ())
-
-
-def test_what_is_removed_for_good_stays_away(run_excluding, videos_excluding, tmp_path) -> None:
-    run_excluding()
-    odd = videos_excluding / "raw" / "[1].mp4"
-    assert remove([odd], db=tmp_path / "db", exclude=True) == 1
-    assert (run_excluding().found, status(tmp_path / "db").videos) == (2, 2)
-    assert run_excluding(include=[str(odd)]).found == 3
 
 
 def test_only_what_is_excluded_can_be_included_again(run_excluding) -> None:

@@ -19,13 +19,11 @@ from sureshot.errors import SureshotError
 from sureshot.library import indexing
 from sureshot.library.indexing import index
 from sureshot.library.ray_workers import RayWorker, on_ray, version
-from sureshot.library.results import Indexed
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store import writing
 from sureshot.store.index import Store
 from sureshot.store.writing import StagedVideo
-from tests.buckets import Bucket
 from tests.clips import coloured
 from tests.encoded import contents, make_store
 
@@ -61,16 +59,6 @@ def made() -> Iterator[Any]:
         yield made
 
 
-@pytest.fixture
-def made_with_bucket(bucket: Bucket) -> Iterator[tuple[Any, Bucket]]:
-    """A cluster whose machines have the credentials of a storage in their environment."""
-    pytest.importorskip("ray")
-    from tests.faults.many import cluster
-
-    with cluster() as made:
-        yield made, bucket
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.filterwarnings("ignore")
@@ -98,29 +86,6 @@ class TestCluster:
         assert (many.summary, sorted(many.failed)) == (alone.summary, sorted(alone.failed))
         assert (again.indexed, again.unchanged) == (0, 12)
         assert many.warnings == []
-
-    def test_a_listing_that_changes_meanwhile_costs_what_changed(
-        self, made: Any, tmp_path: Path
-    ) -> None:
-        videos, gone = clips(tmp_path / "videos", 12), []
-
-        def observe(result: Indexed) -> None:
-            if result.found and not gone:
-                gone.append(videos / "1" / "5.mp4")
-                gone[0].unlink()
-                coloured(videos / "2" / "6.mp4", ["red"], rate=5)  # it has had one scene before
-                coloured(videos / "later.mp4", ["blue"], rate=5)
-
-        db = tmp_path / "db"
-        first = index(videos, db=db, model="tiny", ray=made.address, progress=observe)
-        reasons = dict(first.failed)
-        assert "vanished" in reasons.pop(gone[0])
-        changed = reasons.pop(videos / "2" / "6.mp4", "changed while it was being read")
-        assert "changed while" in changed
-        assert {path.name for path in reasons} == {"empty.mp4", "text.mp4"}
-        index(videos, db=db, model="tiny", ray=made.address, prune=True)
-        index(videos, db=tmp_path / "one", model="tiny")
-        assert contents(db) == contents(tmp_path / "one")
 
     def test_a_machine_that_dies_while_its_work_is_committed_costs_nothing(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -183,26 +148,6 @@ class TestCluster:
         index(videos, db=tmp_path / "one", model="tiny")
         assert contents(db) == contents(tmp_path / "one")
         assert left_over(db) == 0
-
-    def test_videos_and_index_may_be_in_a_bucket(
-        self, made_with_bucket: tuple[Any, Bucket], tmp_path: Path
-    ) -> None:
-        made, bucket = made_with_bucket
-        for path in clips(tmp_path / "videos", 12).rglob("*.mp4"):
-            bucket.put(f"v/{path.relative_to(tmp_path / 'videos')}", path)
-        db = "s3://films/many"
-        alone = index("s3://films/v", db=tmp_path / "one", model="tiny")
-        many = index("s3://films/v", db=db, model="tiny", ray=made.address)
-        again = index("s3://films/v", db=db, model="tiny", ray=made.address)
-        assert (many.summary, sorted(many.failed)) == (alone.summary, sorted(alone.failed))
-        assert (again.indexed, again.unchanged, many.warnings) == (0, 12, [])
-        copy = tmp_path / "copy"
-        for key in bucket.keys("many/"):
-            there = copy / key.removeprefix("many/")
-            there.parent.mkdir(parents=True, exist_ok=True)
-            body = bucket.client.get_object(Bucket="films", Key=key)["Body"].read()
-            there.write_bytes(body)
-        assert contents(copy) == contents(tmp_path / "one")
 
     def test_machines_that_cannot_work_are_left_out_with_a_sentence(self, tmp_path: Path) -> None:
         from tests.faults.many import add, cluster

@@ -179,12 +179,6 @@ def track(width, height):
     return SimpleNamespace(codec_context=SimpleNamespace(width=width, height=height))
 
 
-def test_every_file_has_two_minutes_and_a_second_for_each_10_kb():
-    assert TimeBudget(0).limit == 120
-    assert TimeBudget(2_000_000).limit == 320
-    assert TimeBudget(0, 5.0).limit == 5
-
-
 def test_only_time_inside_counts():
     clock = Ticking()
     budget = TimeBudget(0, 10.0, clock)

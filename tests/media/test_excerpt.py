@@ -233,13 +233,6 @@ def test_the_way_goes_by_what_the_file_holds(kind, tmp_path) -> None:
     assert playable(written(kind, tmp_path)).way == WAYS.get(kind, "clip")
 
 
-def test_a_name_says_nothing(tmp_path) -> None:
-    hevc = film(tmp_path / "a.mp4", patterns(4), codec="libx265")
-    assert playable(hevc.rename(tmp_path / "a.webm")).way == "clip"
-    h264 = film(tmp_path / "b.mp4", patterns(4))
-    assert playable(h264.rename(tmp_path / "b.avi")).way == "direct"
-
-
 def test_colours_that_browsers_do_not_show_are_encoded_anew(tmp_path) -> None:
     assert playable(film(tmp_path / "a.mp4", patterns(4), pixels="yuv444p")).way == "clip"
     assert playable(film(tmp_path / "b.mp4", patterns(4), pixels="yuv420p10le")).way == "clip"

@@ -13,7 +13,7 @@ from sureshot.errors import VideoError
 from sureshot.media.discover import Source
 from sureshot.media.frames import FileFrame, ImageFrame, Scalers, read_image
 from sureshot.media.video import open_video
-from tests.clips import coloured, film, greys, patterns
+from tests.clips import film, greys, patterns
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 CORNERS = {"red": RED, "green": GREEN, "blue": BLUE, "white": WHITE}
@@ -191,11 +191,6 @@ def test_a_thumbnail_looks_at_every_pixel(tmp_path):
     picture[::2] = 255
     clip = film(tmp_path / "a.mkv", [picture], codec="ffv1", pixels="bgr0")
     assert np.ptp(first_frame(clip).thumbnail(32, 24).astype(int)) <= 2
-
-
-def test_frames_stay_good_when_their_video_is_closed(tmp_path):
-    frame = first_frame(coloured(tmp_path / "a.mp4", ["blue"], seconds=0.5))
-    assert np.allclose(frame.image(48)[20:].mean((0, 1)), BLUE, atol=4)
 
 
 # Images of folders

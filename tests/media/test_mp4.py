@@ -157,13 +157,6 @@ def test_later_frames_of_another_size_get_borders(tmp_path):
     assert (last[24].mean(-1) > 100).sum() == pytest.approx(24, abs=2)
 
 
-def test_the_source_frames_are_not_changed(tmp_path):
-    source = write(tmp_path / "clip.mp4", quarters())
-    before = source.read_bytes()
-    cut(source, 0.0, 0.3, tmp_path / "cut.mp4")
-    assert source.read_bytes() == before
-
-
 def test_a_film_shows_the_pictures_it_was_made_of(tmp_path):
     draw = np.random.default_rng(0)
     pictures = [np.full((64, 64, 3), draw.integers(30, 220, 3), np.uint8) for _ in range(8)]

@@ -118,13 +118,6 @@ def test_what_is_drawn_is_drawn_anew_and_alike_from_alike_numbers(numbered):
 EDGES = [0, 8, 17, 26, 35]
 
 
-def test_folders_know_the_rules_too(tmp_path):
-    for number in range(6):
-        Image.new("RGB", (32, 24), (40 * number,) * 3).save(tmp_path / f"{number}.png")
-    frames = sample_frames(tmp_path, 2, 24, sampling=Sampling("segments"))
-    assert [int(frame[0, 0, 0]) // 40 for frame in frames] == [1, 4]
-
-
 @pytest.mark.parametrize("rule", [Sampling("spread", 1.0), Sampling("segments")])
 def test_what_has_no_frame_is_refused_by_every_rule(numbered, rule):
     with pytest.raises(VideoError, match="holds no frame that can be decoded from 9 to 10 s"):
@@ -145,9 +138,3 @@ def test_frames_rise_and_lie_within(kind, total):
     found = sampled_numbers(total, 12, kind, np.random.default_rng(0))
     assert len(found) == 12 and (np.diff(found) > 0).all()
     assert found[0] >= 0 and found[-1] < total
-
-
-def test_only_some_rules_draw():
-    assert [kind for kind in KINDS if Sampling(kind).is_drawn] == ["random", "phase"]
-    first, other = (sampled_numbers(99, 4, "random", np.random.default_rng(n)) for n in (0, 1))
-    assert (first != other).any()

@@ -83,18 +83,6 @@ def test_flat_frames_tell_nothing():
     assert similarity(flat, flat[None]) == [0.0]
 
 
-def test_flat_frames_are_left_out_of_the_share(originals):
-    marks = signatures(originals)
-    black = np.zeros((3, 288), np.uint8)
-    assert similarity(np.concatenate([black, marks]), marks[None]) == [1.0]
-
-
-def test_of_no_videos_there_are_no_similarities(originals):
-    assert similarity(signatures(originals), np.zeros((0, 6, 288), np.uint8)).shape == (0,)
-    nothing, some = np.zeros((0, 288), np.uint8), np.zeros((2, 6, 288), np.uint8)
-    assert similarity(nothing, some).tolist() == [0, 0]
-
-
 def test_a_signature_is_the_mean_of_each_part():
     picture = np.random.default_rng(0).integers(0, 256, (32, 48, 3), np.uint8)
     grey = np.asarray(Image.fromarray(picture).convert("L"), np.float64)

@@ -140,16 +140,6 @@ def test_two_recordings_in_one_file_follow_each_other(tmp_path, late):
     assert levels == pytest.approx([50] * 30 + [200] * 30, abs=4)
 
 
-def test_a_stream_may_change_its_size_midway(tmp_path):
-    one = film(tmp_path / "one.ts", greys([50] * 20, (64, 48)))
-    two = film(tmp_path / "two.ts", greys([200] * 20, (160, 90)))
-    both = tmp_path / "both.ts"
-    both.write_bytes(one.read_bytes() + two.read_bytes())
-    _, frames = read(both)
-    assert [frame.image(90).shape for frame in frames] == [(48, 64, 3)] * 20 + [(90, 160, 3)] * 20
-    assert {frame.thumbnail(32, 24).shape for frame in frames} == {(24, 32, 3)}
-
-
 def test_raw_streams_without_any_times_are_read_at_some_rate(tmp_path):
     for name, codec in (("a.h264", "libx264"), ("a.m2v", "mpeg2video"), ("a.ivf", "libvpx")):
         clip = film(tmp_path / name, greys(range(50, 150, 5)), codec=codec, rate=25)
@@ -488,11 +478,6 @@ def told(clock, stamps):
     return times
 
 
-def test_times_count_from_the_start_of_the_stream():
-    assert told(Clock(stream(start=5000)), [5000, 5100, 5200]) == [0.0, 0.1, 0.2]
-    assert told(Clock(stream(start=-200)), [-200, -100, 0]) == [0.0, 0.1, 0.2]
-
-
 def test_a_start_that_the_file_does_not_tell_is_its_first_frame():
     assert told(Clock(stream(start=None)), [5000, 5100]) == [0.0, 0.1]
 
@@ -506,12 +491,6 @@ def test_frames_without_times_come_at_the_rate_of_the_stream():
     assert clock.time_of(float("nan")) > 0.08
 
 
-def test_a_clock_set_back_goes_on_from_where_it_was():
-    clock = Clock(stream())
-    assert told(clock, [0, 100, 200, 5000, 0, 100, 200]) == [0, 0.1, 0.2, 5.0, 5.1, 5.2, 5.3]
-    assert clock.was_set
-
-
 def test_a_clock_that_leaps_for_days_was_set_as_well():
     wrap = round(2**33 / 90)  # milliseconds after which the clock of MPEG begins anew
     clock = Clock(stream())
@@ -523,13 +502,6 @@ def test_gaps_and_tremors_stay():
     clock = Clock(stream())
     assert told(clock, [0, 3_600_000, 3_599_900, 3_600_200]) == [0, 3600.0, 3600.0, 3600.2]
     assert not clock.was_set
-
-
-def test_a_packet_without_a_decoding_time_is_left_alone():
-    clock, blank = Clock(stream()), SimpleNamespace(dts=None, pts=7, time_base=MILLI)
-    clock.correct(packet(50_000))
-    clock.correct(blank)
-    assert blank.pts == 7 and not clock.was_set
 
 
 @given(st.lists(st.one_of(st.none(), st.integers(-(2**40), 2**40)), max_size=30))

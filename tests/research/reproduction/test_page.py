@@ -91,14 +91,9 @@ def test_a_row_is_compared_with_the_control_seed_by_seed():
     assert cells(text, "first")[where] == "-0.5 ± 2.1"  # -2 and +1
     assert cells(text, "second")[where] == "+5.5 ± 3.5"  # +8 and +3
     assert cells(text, "control: plain")[where] == ""
-
-
-def test_without_a_control_the_first_row_is_compared_with():
-    table = Table(name="t", title="A table", table="DUQ-T3", variants=(FIRST, SECOND))
-    text = page_text(table, RUNS, FACTS)
-    where = column(text, "R@1 minus first row")
-    assert cells(text, "first")[where] == ""
-    assert cells(text, "second")[where] == "+6.0 ± 5.7"  # +10 and +2
+    text = page_text(replace(TABLE, variants=(FIRST, SECOND)), RUNS, FACTS)
+    assert cells(text, "first")[column(text, "R@1 minus first row")] == ""
+    assert cells(text, "second")[column(text, "R@1 minus first row")] == "+6.0 ± 5.7"  # +10, +2
 
 
 def test_the_printed_numbers_stand_apart_and_are_called_another_protocol():
@@ -111,10 +106,10 @@ def test_the_printed_numbers_stand_apart_and_are_called_another_protocol():
 
 
 def test_the_page_says_how_it_was_made():
-    text = page_text(TABLE, RUNS, FACTS)
+    text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too"))
     assert text.startswith("# A table\n")
     for part in ("`sureshot reproduce t --seeds 2`; seeds 0, 1;", "trained on A train",
-                 "chosen on A val, tested once", "encoder `tiny`, frozen", "3 epochs",
+                 "chosen on A val, tested once", "encoder `tiny`, trained too", "3 epochs",
                  "No post-processing"):  # fmt: skip
         assert part in text
 
@@ -124,12 +119,7 @@ def test_one_seed_has_no_deviation_and_missing_rows_are_left_out():
     assert cells(text, "first")[column(text, "R@1")] == "40.0"
     assert cells(text, "first")[column(text, "R@1 minus control")] == "-2.0"
     assert "| second |" not in text
-
-
-def test_seeds_that_the_control_lacks_are_not_compared():
-    text = page_text(TABLE, [RUNS[0], RUNS[1], RUNS[6]], FACTS)
-    assert cells(text, "first")[column(text, "R@1 minus control")] == "-2.0"
-    text = page_text(TABLE, [RUNS[1], RUNS[6]], FACTS)
+    text = page_text(TABLE, [RUNS[1], RUNS[6]], FACTS)  # of no common seed
     assert cells(text, "first")[column(text, "R@1 minus control")] == ""
 
 
@@ -254,11 +244,6 @@ def test_what_the_paper_measures_has_a_column():
     assert cells(text, "first")[column(text, "rsum")] == "90.0"
 
 
-def test_an_encoder_that_is_trained_too_is_not_called_frozen():
-    text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too"))
-    assert "encoder `tiny`, trained too" in text and "frozen" not in text
-
-
 # --- captions of some of the videos ---------------------------------------------------------------
 
 
@@ -270,12 +255,6 @@ def test_only_the_captions_of_the_named_videos_count():
     run = one_run(0.5, 0)
     own = 100 * np.mean(run.texts[np.isin(run.owner, range(20))] <= 1)
     assert lines[-1] == f"| DUQ | {own:.1f} | {own:.1f} | 100.0 |"
-
-
-def test_several_seeds_have_a_deviation():
-    lines = unshared_lines(ranked({"DUQ": 0.5, "CLIP4Clip": 0.2}, seeds=3)[""], ["0", "1"])
-    assert [line.split(" | ")[0] for line in lines[-2:]] == ["| DUQ", "| CLIP4Clip"]
-    assert "±" in lines[-1]
 
 
 def test_ids_of_other_videos_are_refused():
@@ -306,16 +285,15 @@ def test_the_table_has_the_parameters_that_the_paper_prints_and_needs_no_plan(tm
 
 
 def test_the_mean_interaction_would_have_fewer_than_printed():
-    found = measure_cost({**ROWS["TI (token-wise)"].system, "interaction": "mean"}).parameters / 1e6
-    assert found == pytest.approx(162.31, abs=0.005)
+    found = measure_cost({**ROWS["TI (token-wise)"].system, "interaction": "mean"})["parameters"]
+    assert found / 1e6 == pytest.approx(162.31, abs=0.005)
 
 
 def test_multiply_adds_are_those_of_the_networks():
     """A mean of frames and a cosine: the rest is CLIP's, some 4.4 billion a frame of 50 tokens."""
-    cost = measure_cost({"name": "clip4clip"}, "ViT-B/32", words=32, frames=2)
-    assert cost.pair == 512
+    cost = measure_cost({"name": "clip4clip"}, patch=32, frames=2)
+    assert cost["pair"] == 512
     blocks, width, tokens = 12, 768, 50
     block = 12 * tokens * width**2 + 2 * tokens**2 * width
     frame = blocks * block + 49 * 3 * 32**2 * width + width * 512
-    assert cost.video == pytest.approx(2 * frame, rel=1e-3)
-    assert measure_cost({"name": "clip4clip"}, "ViT-B/32", frames=1).video * 2 == cost.video
+    assert cost["video"] == pytest.approx(2 * frame, rel=1e-3)

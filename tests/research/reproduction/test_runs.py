@@ -19,11 +19,9 @@ from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.plan import HOME, PlanData, Target, Variant
 from sureshot.research.reproduction.runs import (
     PERCENT,
-    PlannedRun,
     Run,
     first_hit_percentages,
     perform,
-    planned_runs,
     query_names,
     ranks_of,
     read_ranks,
@@ -59,17 +57,10 @@ def make(data, tmp_path, monkeypatch):
         monkeypatch.setattr(
             data, "plan", replace(original, training=replace(original.training, **training))
         )
-        away = (("", original.away),) if elsewhere else ()
-        return perform(PlannedRun(variant, seed, Target(HOME, original.home, away)), data, tmp_path)
+        target = Target(HOME, original.home, (("", original.away),) if elsewhere else ())
+        return perform(variant, data.recipe(variant, seed, target), target, data, tmp_path)
 
     return made
-
-
-def test_the_rows_of_a_seed_come_before_the_next_seed(data):
-    target = Target(HOME, data.plan.home)
-    runs = planned_runs([CLIP4CLIP, XPOOL], target, 2)
-    order = [(run.variant, run.seed) for run in runs]
-    assert order == [(CLIP4CLIP, 0), (XPOOL, 0), (CLIP4CLIP, 1), (XPOOL, 1)]
 
 
 def test_a_run_is_remembered_and_leaves_nothing_else(make, tmp_path):
@@ -189,13 +180,15 @@ def tuned(tmp_path_factory):
         (folder / "tuned.toml").write_text(tuned_plan())
         made = PlanData(folder / "tuned.toml", cache=folder / "cache")
         target = Target(HOME, made.plan.home, (("", made.plan.away),))
-        planned = PlannedRun(Variant("mean", {"name": "clip4clip"}), 0, target)
-        yield made, planned, perform(planned, made, folder / "runs")
+        variant = Variant("mean", {"name": "clip4clip"})
+        planned = variant, made.recipe(variant, 0, target), target, made
+        yield planned, perform(*planned, folder / "runs")
 
 
 def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
-    data, planned, run = tuned
-    folder = Path(data.resolve(planned.target.data.train).root).parent
+    planned, run = tuned
+    data = planned[-1]
+    folder = Path(data.resolve(data.plan.home.train).root).parent
     assert {path.name for path in (folder / "runs").iterdir()} == {
         f"{run.key}.json",
         f"{run.key}.npz",
@@ -203,12 +196,12 @@ def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
     assert run.parameters > 10_000  # CLIP's are among them
     title = data.splits(data.plan.away).test.title()
     assert {"R@1", f"{title}: R@1"} <= set(run.scores)
-    assert perform(planned, data, folder / "runs") == run  # read, not made again
+    assert perform(*planned, folder / "runs") == run  # read, not made again
     assert not list((folder / "cache").rglob("*")), "features of an encoder that changes are kept"
 
 
 def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_path):
-    data, planned, run = tuned
+    planned, run = tuned
     steps = []
 
     class Watched(Silent):
@@ -219,10 +212,10 @@ def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_pat
                     raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perform(planned, data, tmp_path, Watched())
+        perform(*planned, tmp_path, Watched())
     (left,) = tmp_path.iterdir()
     assert left.suffix == ".run" and (left / "model").is_dir()  # after the first epoch
-    again = perform(planned, data, tmp_path, Watched())
+    again = perform(*planned, tmp_path, Watched())
     assert steps[4] == 4, "the first epoch's three steps were taken again"
     assert (again.scores, again.validation) == (run.scores, run.validation)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}

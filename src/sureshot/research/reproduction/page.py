@@ -1,7 +1,8 @@
 """A table of ours next to the printed one: Markdown, numbers and a picture."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +24,7 @@ from sureshot.research.canvas import (
     save_figure,
     words,
 )
-from sureshot.research.reproduction.plan import HOME, Table, Variant, load_datasets, measure_of
+from sureshot.research.reproduction.plan import HOME, Table, load_datasets, measure_of
 from sureshot.research.reproduction.runs import Run, TableRanks, write_runs
 from sureshot.text import counted, plain
 
@@ -40,10 +41,7 @@ class Facts:
 
     Attributes:
         command: command that was typed.
-        train: title of the training set.
-        val: title of the set that epochs were chosen on.
-        tests: title of each test set, that of the training's data set first.
-        encoder: name of the encoder.
+        train: title of the training set; so are ``val`` and ``tests``, the training's data first.
         training: settings in words.
         encoder_is: ``frozen``, or that it is trained too.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
@@ -98,13 +96,18 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         f"{facts.val}, tested once; encoder `{facts.encoder}`, {facts.encoder_is}; "
         f"{facts.training}. {post} Mean and standard deviation over the seeds.",
     ]
-    for place, title in enumerate(facts.tests):
-        prefix = "" if place == 0 else f"{title}: "
-        data = facts.data[place] if place < len(facts.data) else ""
-        lines += ["", f"## {title}", "", *_rows(table, runs, prefix, data)]
-        others = _others(table, data) if place == 0 or data else ""
+    ours = {variant.method for variant in table.variants}
+    for place, (title, data) in enumerate(zip_longest(facts.tests, facts.data, fillvalue="")):
+        # Another data set stands in for the first of the paper's, and then none for the second.
+        first = next(iter(table.data), "") if place == 0 else ""
+        printed = _printed_rows(table, first if data in ("", HOME) else data)
+        prefix = f"{title}: " if place else ""
+        lines += ["", f"## {title}", "", *_rows(table, runs, prefix, data, printed)]
+        others = [row for row in printed if row.method not in ours and row.r1]
         if others:
-            lines += ["", f"Printed too, of systems that are not here: {others}."]
+            names = dict.fromkeys(row.name for row in others)
+            named = [f"{name} {_values(r for r in others if r.name == name)}" for name in names]
+            lines += ["", f"Printed too, of systems that are not here: {', '.join(named)}."]
     lines.append("")
     if table.protocol:
         lines += [
@@ -126,8 +129,10 @@ def spread(values: Sequence[float], sign: str = "") -> str:
     return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean
 
 
-def _of_row(runs: Sequence[Run], name: str) -> list[Run]:
-    return [run for run in runs if run.variant == name]
+def _by_row(table: Table, runs: Sequence[Run]) -> dict[str, list[Run]]:
+    """The runs of each row that ran."""
+    found = {v.name: [run for run in runs if run.variant == v.name] for v in table.variants}
+    return {name: row for name, row in found.items() if row}
 
 
 def _gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
@@ -137,7 +142,9 @@ def _gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
     return spread(gaps, "+") if gaps else ""
 
 
-def _rows(table: Table, runs: Sequence[Run], prefix: str, data: str) -> list[str]:
+def _rows(
+    table: Table, runs: Sequence[Run], prefix: str, data: str, printed: Sequence[Row]
+) -> list[str]:
     control = next((v for v in table.variants if v.control), table.variants[0])
     shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
     measured = [] if table.metric == "R@1" else [table.metric]
@@ -146,53 +153,31 @@ def _rows(table: Table, runs: Sequence[Run], prefix: str, data: str) -> list[str
     if table.protocol:
         head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    compared = _of_row(runs, control.name)
-    most = max((len(_of_row(runs, variant.name)) for variant in table.variants), default=0)
-    for variant in table.variants:
-        row = _of_row(runs, variant.name)
-        if not row:
-            continue
+    rows = _by_row(table, runs)
+    most = max(map(len, rows.values()), default=0)
+    for variant in [one for one in table.variants if one.name in rows]:
+        row = rows[variant.name]
         few = f" ({counted(len(row), 'seed')})" if len(row) < most else ""
+        gap = _gap(row, rows.get(control.name, ()), f"{prefix}R@1")
+        paper = variant.paper if not prefix else ""
+        if not paper and variant.printed is not None:
+            key = variant.method, variant.printed, bool(variant.post)
+            paper = _values(r for r in printed if (r.method, r.variant, bool(r.post)) == key)
         cells = [
             variant.name + few,
             *(spread([run.scores[prefix + name] for run in row]) for name in shown),
             *(spread([measure_of(r.scores, table.metric, prefix) for r in row]) for _ in measured),
-            "" if variant is control else _gap(row, compared, f"{prefix}R@1"),
+            "" if variant is control else gap,
             f"{row[0].parameters / 1e6:.2f} M",
             f"{np.mean([run.seconds for run in row]):.0f}",
-            *([_printed(table, variant, prefix, data)] if table.protocol else []),
+            *([paper] if table.protocol else []),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def _printed(table: Table, variant: Variant, prefix: str, data: str) -> str:
-    """R@1 text to video of the printed rows; nothing where the paper has none, or other data."""
-    if variant.paper and not prefix:
-        return variant.paper
-    if variant.printed is None:
-        return ""
-    return _values(
-        row
-        for row in _printed_rows(table, prefix, data)
-        if (row.method, row.variant) == (variant.method, variant.printed)
-        if bool(row.post) == bool(variant.post)
-    )
-
-
-def _others(table: Table, data: str) -> str:
-    """The printed rows of methods that no row of ours has, with their R@1."""
-    ours = {variant.method for variant in table.variants}
-    rows = [row for row in _printed_rows(table, "", data) if row.method not in ours and row.r1]
-    names = list(dict.fromkeys(row.name for row in rows))
-    return ", ".join(f"{name} {_values(r for r in rows if r.name == name)}" for name in names)
-
-
-def _printed_rows(table: Table, prefix: str, data: str) -> list[Row]:
+def _printed_rows(table: Table, data: str) -> list[Row]:
     """The printed rows, text to video, that results on a data set are shown with."""
-    if data in ("", HOME):
-        # Another data set stands in for the first of the paper's.
-        data = "" if prefix else next(iter(table.data), "")
     if not data:
         return []
     printed = load_datasets()[data].printed
@@ -216,14 +201,15 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
     Raises:
         SureshotError: matplotlib is not installed.
     """
-    done = [variant for variant in table.variants if _of_row(runs, variant.name)]
+    rows = _by_row(table, runs)
+    done = [variant for variant in reversed(table.variants) if variant.name in rows]
     titles = [words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
     figure = new_figure(1.2 + 0.32 * len(done) + 0.13 * max(map(len, titles)), width=_WIDE)
     panels = figure.subplots(1, len(tests), sharey=True, squeeze=False)[0]
     for place, (axes, title) in enumerate(zip(panels, titles, strict=True)):
         name = "R@1" if place == 0 else f"{tests[place]}: R@1"
-        for height, variant in enumerate(reversed(done)):
-            values = [run.scores[name] for run in _of_row(runs, variant.name)]
+        for height, variant in enumerate(done):
+            values = [run.scores[name] for run in rows[variant.name]]
             style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
             axes.plot(values, [height] * len(values), "o", color="0.6", ms=4, zorder=2)
             axes.plot([np.mean(values)], [height], color=BLUE, ms=7, zorder=3, **style)
@@ -233,8 +219,8 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.margins(x=0.08)
-    rows = ["\n".join(words(variant.name, _WIDE - _NAMED - 0.3)) for variant in reversed(done)]
-    panels[0].set_yticks(range(len(done)), rows, fontsize=NORMAL)
+    names = ["\n".join(words(variant.name, _WIDE - _NAMED - 0.3)) for variant in done]
+    panels[0].set_yticks(range(len(done)), names, fontsize=NORMAL)
     panels[0].set_ylim(-0.7, len(done) - 0.3)
     control = "; hollow squares: controls" if any(variant.control for variant in done) else ""
     entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
@@ -244,9 +230,7 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
 def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
     """Recalls of the captions of some of the test videos, in Markdown; all videos are searched.
 
-    Args:
-        ranks: ranks of a table on one test set.
-        ids: ids of the test videos that share no upload with a training video.
+    ``ids`` are those of the test videos that share no upload with a training video.
 
     Raises:
         SureshotError: none of them is the id of a test video.
@@ -279,47 +263,30 @@ def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
 
 # --- costs ----------------------------------------------------------------------------------------
 
-# Layers, width and heads of CLIP's text and vision networks, the vision network's patch, and the
-# width of the space that they share.
-_CLIPS: Mapping[str, tuple[tuple[int, int, int], tuple[int, int, int], int, int]] = {
-    "ViT-B/32": ((12, 512, 8), (12, 768, 12), 32, 512),
-    "ViT-B/16": ((12, 512, 8), (12, 768, 12), 16, 512),
-    "ViT-L/14": ((12, 768, 12), (24, 1024, 16), 14, 768),
-}
-_SIDE = 224  # pixels
-
-
-@dataclass(frozen=True, slots=True)
-class Cost:
-    """Weights of a system on a CLIP, and multiply-adds: codes of a text and a video, score."""
-
-    parameters: int
-    text: int
-    video: int
-    pair: int
-
 
 def measure_cost(
-    settings: Mapping[str, Any], clip: str = "ViT-B/16", *, words: int = 32, frames: int = 12
-) -> Cost:
-    """What a system costs on a CLIP of this size, as in table 2 of UATVR."""
+    settings: Mapping[str, Any], *, patch: int = 16, words: int = 32, frames: int = 12
+) -> dict[str, int]:
+    """What a system costs on CLIP ViT-B with patches of so many pixels, as in table 2 of UATVR.
+
+    Its ``parameters``, and the multiply-adds of the codes of a ``text`` and of a ``video``, and of
+    the score of a ``pair``, by torch's counter.
+    """
+    from transformers import CLIPConfig, CLIPModel
+
     with torch.device("meta"), torch.no_grad():
-        network = _network(clip)
+        network: Any = CLIPModel(CLIPConfig(vision_config={"patch_size": patch})).eval()
         channels, dim = network.config.vision_config.hidden_size, network.config.projection_dim
         system = load_system(settings, Sizes(dim=dim, channels=channels)).eval()
         ids = torch.zeros(1, words, dtype=torch.long)
-        pixels = torch.zeros(frames, 3, _SIDE, _SIDE)
+        pixels = torch.zeros(frames, 3, 224, 224)
         texts, text = _counted(lambda: system.texts(_texts(network, ids)))
         videos, video = _counted(lambda: system.videos(_videos(network, pixels)))
         _, pair = _counted(lambda: system.similarity(texts, videos))
     own = sum(weight.numel() for weight in system.parameters() if weight.requires_grad)
     shared = 1 if system.shares_scale else 0  # one logit scale for both
-    return Cost(
-        parameters=sum(w.numel() for w in network.parameters()) + own - shared,
-        text=text,
-        video=video,
-        pair=pair,
-    )
+    parameters = sum(weight.numel() for weight in network.parameters()) + own - shared
+    return {"parameters": parameters, "text": text, "video": video, "pair": pair}
 
 
 def write_costs(folder: Path, table: Table) -> list[Path]:
@@ -327,7 +294,7 @@ def write_costs(folder: Path, table: Table) -> list[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     costs = {variant.name: measure_cost(variant.system) for variant in table.variants}
     numbers, page = folder / f"{table.name}.json", folder / f"{table.name}.md"
-    write_json(numbers, {name: asdict(cost) for name, cost in costs.items()})
+    write_json(numbers, costs)
     lines = [
         f"# {table.title}",
         "",
@@ -341,34 +308,12 @@ def write_costs(folder: Path, table: Table) -> list[Path]:
     for variant in table.variants:
         cost = costs[variant.name]
         lines.append(
-            f"| {variant.name} | {cost.parameters / 1e6:.2f} M | {variant.paper} M "
-            f"| {cost.text / 1e9:.2f} G | {cost.video / 1e9:.2f} G | {cost.pair / 1e3:.1f} k |"
+            f"| {variant.name} | {cost['parameters'] / 1e6:.2f} M | {variant.paper} M "
+            f"| {cost['text'] / 1e9:.2f} G | {cost['video'] / 1e9:.2f} G "
+            f"| {cost['pair'] / 1e3:.1f} k |"
         )
     write_text(page, "\n".join([*lines, ""]))
     return [page, numbers]
-
-
-def _network(clip: str) -> Any:
-    """A CLIP of this size, without weights."""
-    from transformers import CLIPConfig, CLIPModel
-
-    text, vision, patch, shared = _CLIPS[clip]
-    sizes = [
-        {
-            "num_hidden_layers": layers,
-            "hidden_size": width,
-            "num_attention_heads": heads,
-            "intermediate_size": 4 * width,
-            "projection_dim": shared,
-        }
-        for layers, width, heads in (text, vision)
-    ]
-    config = CLIPConfig(
-        text_config=sizes[0],
-        vision_config={**sizes[1], "patch_size": patch},
-        projection_dim=shared,
-    )
-    return CLIPModel(config).eval()
 
 
 def _texts(network: Any, ids: Tensor) -> TextTokens:
@@ -381,15 +326,12 @@ def _texts(network: Any, ids: Tensor) -> TextTokens:
 def _videos(network: Any, pixels: Tensor) -> VideoTokens:
     seen = network.vision_model(pixel_values=pixels)
     frames = network.visual_projection(seen.pooler_output)[None]
-    return VideoTokens(
-        frames,
-        frames.new_zeros(1, len(pixels), 0, frames.shape[2]),
-        seen.pooler_output[None],
-        torch.ones(1, len(pixels), dtype=torch.bool),
-    )
+    patches = frames.new_zeros(1, len(pixels), 0, frames.shape[2])
+    mask = torch.ones(1, len(pixels), dtype=torch.bool)
+    return VideoTokens(frames, patches, seen.pooler_output[None], mask)
 
 
-def _counted(compute: Any) -> tuple[Any, int]:
+def _counted(compute: Callable[[], Any]) -> tuple[Any, int]:
     """A result and its multiply-adds: half the counter's operations."""
     with FlopCounterMode(display=False) as counter:
         result = compute()

@@ -2,11 +2,11 @@
 
 import functools
 import tomllib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError
@@ -27,7 +27,141 @@ from sureshot.settings import build, to_values
 
 _T = TypeVar("_T")
 QUESTIONS = "msrvtt_qa"  # data of the table about answers
-HOME = "home"  # data that stand in for those of a paper
+HOME, AWAY = "home", ""  # data that stand in for those of a paper, and for those also tested on
+
+
+# --- tables.toml, which explains its columns: the fields of these classes -------------------------
+
+Metric = Literal["R@1", "rsum", "geometric mean"]
+_RECALLS = ("R@1", "R@5", "R@10")
+
+
+@dataclass(frozen=True, slots=True)
+class PaperData:
+    """A data set of the papers."""
+
+    title: str
+    files: str
+    settings: str = ""
+    hold_out: bool = False
+    printed: tuple[str, str] = ("", "")
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """One row of a table, or one model of a figure."""
+
+    name: str
+    system: Mapping[str, Any]
+    printed: str | None = None
+    method: str = ""
+    frames: int | None = None
+    control: bool = False
+    width: int | None = None
+    paper: str = ""
+    post: Literal["", "DSL"] = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table or figure of a paper."""
+
+    name: str
+    title: str
+    variants: tuple[Variant, ...] = ()
+    kind: Literal["recalls", "answers", "costs", "figure"] = "recalls"
+    data: tuple[str, ...] = ()
+    stand_in: bool = True
+    table: str = ""
+    method: str = ""
+    protocol: str = ""
+    metric: Metric = "R@1"
+    tested_on: tuple[str, ...] = ()
+    option: str = ""
+    compared: tuple[tuple[str, str, str], ...] = ()
+    drawn: str = ""
+    epochs: bool = False
+
+
+@functools.cache
+def _read() -> dict[str, Any]:
+    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
+
+
+@functools.cache
+def load_datasets() -> Mapping[str, PaperData]:
+    """The data sets of the papers, by the name of a plan."""
+    return {name: build(PaperData, values) for name, values in _read()["datasets"].items()}
+
+
+@functools.cache
+def load_tables() -> Mapping[str, Table]:
+    """All tables and then all figures, by name."""
+    tables = {}
+    for values in _read()["tables"]:
+        usual = {"method": values.get("method", "")}
+        rows = [
+            {**usual, **row, "system": settings_of(row["system"])} for row in values.pop("rows", ())
+        ]
+        tables[values["name"]] = build(Table, {**values, "variants": rows})
+    return tables
+
+
+def find_table(name: str) -> Table:
+    """The table or figure of this name.
+
+    Raises:
+        SureshotError: there is none.
+    """
+    tables = load_tables()
+    if name not in tables:
+        raise SureshotError(f"Unknown table {name!r}; known: {', '.join(tables)}.")
+    return tables[name]
+
+
+def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a system, as a row or ``[systems]`` of the file names them.
+
+    Args:
+        system: a name of ``[systems]``, or settings that start from one named ``like``; ``base``
+            names the settings of the system that DVTR is on.
+
+    Examples:
+        >>> settings_of({"like": "clip4clip", "temporal": "transformer"})
+        {'name': 'clip4clip', 'temporal': 'transformer'}
+        >>> settings_of({"name": "dvtr", "base": "pcme"})
+        {'name': 'dvtr', 'base': {'name': 'pcme'}}
+    """
+    if isinstance(system, str):
+        return settings_of(_read()["systems"][system])
+    settings = dict(system)
+    start = settings_of(settings.pop("like")) if "like" in settings else {}
+    if "base" in settings:
+        settings["base"] = settings_of(settings["base"])
+    return start | settings
+
+
+def measure_of(scores: Mapping[str, float], metric: Metric, prefix: str = "") -> float:
+    """What a table prints, from the scores of a run in percent; ``prefix`` begins their names.
+
+    ``rsum`` is the sum of the six recalls of both directions, the geometric mean that of R@1, R@5
+    and R@10 from text to video.
+    """
+    texts = [scores[prefix + name] for name in _RECALLS]
+    if metric == "R@1":
+        return texts[0]
+    if metric == "geometric mean":
+        return float((texts[0] * texts[1] * texts[2]) ** (1 / 3))
+    return sum(texts) + sum(scores[f"{prefix}v2t {name}"] for name in _RECALLS)
+
+
+def titles_of(data: Sequence[str]) -> str:
+    """Data sets in words, such as ``DiDeMo and VATEX``; nothing for none."""
+    *first, last = [load_datasets()[name].title for name in data] or [""]
+    return f"{', '.join(first)} and {last}" if first else last
+
+
+# --- a plan ---------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +171,7 @@ class FinalRecipe(SplitRecipe):
     split: str = "test"
 
 
-@dataclass(frozen=True, slots=True)
-class Splits:
+class Splits(NamedTuple):
     """The three parts of a data set, read."""
 
     train: Split
@@ -80,27 +213,11 @@ class DatasetSplits:
         system = {"name": "none"}  # a recipe has one; only its data sets are read
         recipe = Recipe(train=(self.train,), system=system, val=self.val, hold_out=self.hold_out)
         (train,), val = recipe.splits()
-        if val is None:  # either val or hold_out is there
-            raise SureshotError("There is nothing to choose an epoch on.")
+        assert val is not None
         test = self.test.load()
         for part in (train, val):
             check_disjoint(part, test)
         return Splits(train, val, test)
-
-
-@dataclass(frozen=True, slots=True)
-class DataSets:
-    """The data sets of the papers that a plan has, and a synthetic dataset."""
-
-    msrvtt: DatasetSplits | None = None
-    msrvtt_full: DatasetSplits | None = None
-    msvd: DatasetSplits | None = None
-    vatex: DatasetSplits | None = None
-    didemo: DatasetSplits | None = None
-    lsmdc: DatasetSplits | None = None
-    charades: DatasetSplits | None = None
-    activitynet: DatasetSplits | None = None
-    synthetic: DatasetSplits | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +271,7 @@ class Plan:
     Attributes:
         home: data that tables are run on whose own data set is not in ``data``.
         away: another data set, for tables about transfer.
-        data: data sets of the papers.
+        data: data sets of the papers, and a synthetic one, by their names in tables.toml.
         questions: questions about videos, for the table about answers.
         encoder: what sees texts and frames.
         stem: layers from the encoder's space to that of the systems.
@@ -164,7 +281,7 @@ class Plan:
 
     home: DatasetSplits | None = None
     away: DatasetSplits | None = None
-    data: DataSets = field(default_factory=DataSets)
+    data: Mapping[str, DatasetSplits] = field(default_factory=dict)
     questions: QuestionSplits | None = None
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
@@ -172,19 +289,13 @@ class Plan:
     cases: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse cases about unknown systems, data sets and settings."""
-        data = {*(one.name for one in fields(DataSets)), HOME, QUESTIONS}
+        """Refuse unknown data sets, and cases about unknown systems, data sets and settings."""
+        papers = load_datasets().keys() - {QUESTIONS}
+        _check_names("data", self.data, papers)
         for number, case in enumerate(self.cases):
             systems = {name for label in case.systems for name in label.split("+")}
-            for kind, names, known in (
-                ("systems", systems, set(known_systems())),
-                ("data", set(case.data), data),
-            ):
-                if names - known:
-                    raise SureshotError(
-                        f"Setting cases.{number}.{kind} names {min(names - known)!r:.80}; known: "
-                        f"{', '.join(sorted(known))}."
-                    )
+            _check_names(f"cases.{number}.systems", systems, known_systems())
+            _check_names(f"cases.{number}.data", case.data, {*papers, HOME, QUESTIONS})
             for name in ("encoder", "stem", "training"):
                 whole, part = getattr(self, name), getattr(case, name)
                 build(type(whole), {**to_values(whole), **part}, f"cases.{number}.{name}")
@@ -210,6 +321,14 @@ class Plan:
         return build(type(whole), values, name)
 
 
+def _check_names(at: str, names: Iterable[str], known: Iterable[str]) -> None:
+    unknown = set(names) - set(known)
+    if unknown:
+        raise SureshotError(
+            f"Setting {at} names {min(unknown)!r:.80}; known: {', '.join(sorted(known))}."
+        )
+
+
 def read_plan(path: Path) -> Plan:
     """The plan in a TOML file.
 
@@ -217,169 +336,6 @@ def read_plan(path: Path) -> Plan:
         SureshotError: it cannot be read, or a setting is wrong.
     """
     return build(Plan, read_toml(path, "plan"))
-
-
-# --- tables.toml ----------------------------------------------------------------------------------
-
-Metric = Literal["R@1", "rsum", "geometric mean"]
-_RECALLS = ("R@1", "R@5", "R@10")
-
-
-@dataclass(frozen=True, slots=True)
-class PaperData:
-    """A data set of the papers; the fields are columns of tables.toml, which explains them."""
-
-    title: str
-    files: str
-    settings: str = ""
-    hold_out: bool = False
-    printed: tuple[str, str] = ("", "")
-
-
-@dataclass(frozen=True, slots=True)
-class Variant:
-    """One row of a table; the fields are columns of tables.toml, which explains them."""
-
-    name: str
-    system: Mapping[str, Any]
-    printed: str | None = None
-    method: str = ""
-    frames: int | None = None
-    control: bool = False
-    width: int | None = None
-    paper: str = ""
-    post: Literal["", "DSL"] = ""
-
-    @property
-    def needs_truth(self) -> bool:
-        """Whether the system is given the ground truth of its batches, as synthetic data has.
-
-        Examples:
-            >>> Variant("known eta", {"name": "dvtr", "uncertainty": "oracle"}).needs_truth
-            True
-        """
-        return "oracle" in self.system.values()
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """A table of a paper; the fields are columns of tables.toml, which explains them."""
-
-    name: str
-    title: str
-    variants: tuple[Variant, ...]
-    kind: Literal["recalls", "answers", "costs"] = "recalls"
-    data: tuple[str, ...] = ()
-    stand_in: bool = True
-    table: str = ""
-    method: str = ""
-    protocol: str = ""
-    metric: Metric = "R@1"
-    tested_on: tuple[str, ...] = ()
-    option: str = ""
-    compared: tuple[tuple[str, str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class PaperFigure:
-    """A figure of a paper; the fields are columns of tables.toml, which explains them."""
-
-    name: str
-    title: str
-    figure: str = ""
-    system: Mapping[str, Any] = field(default_factory=dict)
-    compare_with: Mapping[str, Any] = field(default_factory=dict)
-    epochs: bool = False
-    data: tuple[str, ...] = ()
-
-
-@functools.cache
-def _read() -> dict[str, Any]:
-    return tomllib.loads(files(__package__).joinpath("tables.toml").read_text("utf-8"))
-
-
-@functools.cache
-def load_datasets() -> Mapping[str, PaperData]:
-    """The data sets of the papers, by the name of a plan."""
-    return {name: build(PaperData, values) for name, values in _read()["datasets"].items()}
-
-
-@functools.cache
-def load_tables() -> Mapping[str, Table]:
-    """All tables, by name."""
-    tables = {}
-    for values in _read()["tables"]:
-        of_all = {name: value for name, value in values.items() if name != "rows"}
-        usual = {"method": values.get("method", "")}
-        rows = [{**usual, **row, "system": settings_of(row["system"])} for row in values["rows"]]
-        tables[values["name"]] = build(Table, {**of_all, "variants": rows})
-    return tables
-
-
-@functools.cache
-def load_figures() -> Mapping[str, PaperFigure]:
-    """All numbered figures, by name."""
-    systems = ("system", "compare_with")
-    return {
-        values["name"]: build(
-            PaperFigure, values | {name: settings_of(values.get(name, {})) for name in systems}
-        )
-        for values in _read()["figures"]
-    }
-
-
-def find_table(name: str) -> Table:
-    """The table of this name.
-
-    Raises:
-        SureshotError: there is none.
-    """
-    tables = load_tables()
-    if name not in tables:
-        raise SureshotError(f"Unknown table {name!r}; known: {', '.join(tables)}.")
-    return tables[name]
-
-
-def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a system, as a row or ``[systems]`` of the file names them.
-
-    Args:
-        system: a name of ``[systems]``, or settings that start from one named ``like``; ``base``
-            names the settings of the system that DVTR is on.
-
-    Examples:
-        >>> settings_of({"like": "clip4clip", "temporal": "transformer"})
-        {'name': 'clip4clip', 'temporal': 'transformer'}
-        >>> settings_of({"name": "dvtr", "base": "pcme"})
-        {'name': 'dvtr', 'base': {'name': 'pcme'}}
-    """
-    if isinstance(system, str):
-        return settings_of(_read()["systems"][system])
-    settings = dict(system)
-    start = settings_of(settings.pop("like")) if "like" in settings else {}
-    if "base" in settings:
-        settings["base"] = settings_of(settings["base"])
-    return start | settings
-
-
-def measure_of(scores: Mapping[str, float], metric: Metric, prefix: str = "") -> float:
-    """What a table prints, from the scores of a run in percent; ``prefix`` begins their names.
-
-    ``rsum`` is the sum of the six recalls of both directions, the geometric mean that of R@1, R@5
-    and R@10 from text to video.
-    """
-    texts = [scores[prefix + name] for name in _RECALLS]
-    if metric == "R@1":
-        return texts[0]
-    if metric == "geometric mean":
-        return float((texts[0] * texts[1] * texts[2]) ** (1 / 3))
-    return sum(texts) + sum(scores[f"{prefix}v2t {name}"] for name in _RECALLS)
-
-
-def titles_of(data: Sequence[str]) -> str:
-    """Data sets in words, such as ``DiDeMo and VATEX``; nothing for none."""
-    *first, last = [load_datasets()[name].title for name in data] or [""]
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 # --- where a plan has the data of a table ---------------------------------------------------------
@@ -390,7 +346,7 @@ class Target:
     """A data set that a table is run on.
 
     Attributes:
-        name: the data set, as the plan names it; ``home`` where one stands in.
+        name: the data set, as the plan names it; `HOME` where one stands in.
         data: its three parts.
         tested_on: names and parts of the data sets that runs are also tested on.
     """
@@ -398,11 +354,6 @@ class Target:
     name: str
     data: DatasetSplits
     tested_on: tuple[tuple[str, DatasetSplits], ...] = ()
-
-    def rows(self, table: Table) -> list[Variant]:
-        """The rows of a table that can be run here: oracles only where the truth is known."""
-        knows = self.data.train.dataset == "synthetic"
-        return [row for row in table.variants if knows or not row.needs_truth]
 
 
 class PlanData:
@@ -425,11 +376,7 @@ class PlanData:
         return resolve_paths(settings, self._folder)
 
     def fingerprint(self, recipe: EncoderRecipe) -> str:
-        """The fingerprint of an encoder before it is trained.
-
-        Raises:
-            SureshotError: it cannot be loaded.
-        """
+        """The fingerprint of an encoder before it is trained."""
         named = self.resolve(recipe)
         key = named.name, named.device
         if key not in self._fingerprints:
@@ -441,6 +388,10 @@ class PlanData:
         if data not in self._splits:
             self._splits[data] = self.resolve(data).load()
         return self._splits[data]
+
+    def tests(self, target: Target) -> list[Split]:
+        """The test sets of a target, that of the training's data first."""
+        return [self.splits(one).test for one in (target.data, *(d for _, d in target.tested_on))]
 
     def recipe(self, variant: Variant, seed: int, target: Target) -> Recipe:
         """The recipe of a run: the plan's, with the settings of the row in place of its own."""
@@ -458,53 +409,43 @@ class PlanData:
             training=replace(training, seed=seed),
         )
 
-    def targets(self, table: Table | PaperFigure) -> tuple[list[Target], list[str]]:
+    def targets(self, table: Table) -> tuple[list[Target], list[str]]:
         """The data sets that a table of recalls or a figure can be run on.
 
         Returns:
             They, and a sentence for each that is missing: which files, and where they go.
         """
         missing: list[str] = []
-        named = [(name, getattr(self.plan.data, name)) for name in table.data]
-        there = [(name, data) for name, data in named if self._can_read(name, data, missing)]
-        home = self.plan.home
-        if not there and home is not None and (isinstance(table, PaperFigure) or table.stand_in):
+        there = self._readable(table.data, missing)
+        if not there and self.plan.home is not None and table.stand_in:
             missing = []  # what is missing of the paper's own data does not matter then
-            there = [(HOME, home)] if self._can_read(HOME, home, missing) else []
+            there = self._readable([HOME], missing)
         elif not table.data:
             missing.append("The plan has no data of yours; give them as [home.train] and so on.")
-        others = table.tested_on if isinstance(table, Table) else ()
         targets = []
         for name, data in there:
-            tested_on = self._tested_on(name, others, missing)
+            others = [AWAY] if name == HOME and table.tested_on else table.tested_on
+            tested_on = self._readable(others, missing)
             if tested_on or not others:
                 targets.append(Target(name, data, tuple(tested_on)))
         return targets, missing
 
-    def _tested_on(
-        self, name: str, others: Sequence[str], missing: list[str]
+    def _readable(
+        self, names: Sequence[str], missing: list[str]
     ) -> list[tuple[str, DatasetSplits]]:
-        """What runs on a data set are also tested on."""
-        if name != HOME:
-            found = [(other, getattr(self.plan.data, other)) for other in others]
-        elif others and self.plan.away is None:
-            missing.append("This table needs a second data set; give it as [away.train] and so on.")
-            found = []
-        else:
-            found = [("", self.plan.away)] if others else []
-        return [part for part in found if self._can_read(*part, missing)]
-
-    def _can_read(self, name: str, data: DatasetSplits | None, missing: list[str]) -> bool:
-        """Whether a data set can be read; if not, what is missing gets a sentence."""
-        if data is None:
-            missing.append(_absent(name))
-            return False
-        try:
-            self.splits(data)
-        except SureshotError as error:
-            missing.append(_unread(name, error))
-            return False
-        return True
+        """The data sets that can be read; each of the others gets a sentence."""
+        found = []
+        for name in names:
+            data = {**self.plan.data, HOME: self.plan.home, AWAY: self.plan.away}.get(name)
+            try:
+                if data is not None:
+                    self.splits(data)
+                    found.append((name, data))
+                else:
+                    missing.append(_absent(name))
+            except SureshotError as error:
+                missing.append(_unread(name, error))
+        return found
 
     def questions(self) -> QuestionSplits:
         """Where the questions to train, choose and test on come from.
@@ -524,6 +465,8 @@ class PlanData:
 
 
 def _absent(name: str) -> str:
+    if name == AWAY:
+        return "This table needs a second data set; give it as [away.train] and so on."
     data, at = load_datasets()[name], "questions" if name == QUESTIONS else f"data.{name}"
     parts = f"[{at}.train], [{at}.val] and [{at}.test]"
     if data.hold_out:

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from sureshot.files import write_json, write_text
 from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answer_report import evaluate_answers, published_answers
-from sureshot.research.answers import AnswerRecipe, train_answers
+from sureshot.research.answers import AnswerRecipe, QuestionRecipe, train_answers
 from sureshot.research.figures.catalogue import plot
 from sureshot.research.reproduction.page import (
     Facts,
@@ -25,19 +25,16 @@ from sureshot.research.reproduction.page import (
 from sureshot.research.reproduction.plan import (
     HOME,
     QUESTIONS,
-    PaperFigure,
     Plan,
     PlanData,
     Table,
     Target,
     Variant,
     find_table,
-    load_figures,
     load_tables,
     titles_of,
 )
 from sureshot.research.reproduction.runs import (
-    PlannedRun,
     Run,
     digest,
     key_of,
@@ -47,7 +44,7 @@ from sureshot.research.reproduction.runs import (
     train_run,
     write_ranks,
 )
-from sureshot.research.training.recipe import Recipe
+from sureshot.research.training.recipe import Recipe, SplitRecipe
 from sureshot.research.training.run import dry_run
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted
@@ -99,33 +96,28 @@ def reproduce(
         SureshotError: no such table, something is wrong with the plan, its data are not there (the
             message says which files go where), or a number is not finite.
     """
-    figure = load_figures().get(table)
-    tables = [] if figure is not None else _tables(table)
+    tables = _tables(table)
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
     share = WHOLE if part is None else Shard.parse(part, "part")
     notes = Notes(progress or Silent())
-    path = _required(plan)
-    work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, share, notes)
-    if figure is not None:
-        return Reproduction(files=tuple(work.figure(figure)), notes=tuple(notes.lines))
+    path, some = _required(plan), slice(share.number - 1, None, share.of)
+    work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, some, notes)
     runs: dict[str, tuple[Run, ...]] = {}
     files: list[Path] = []
     for one in tables:
         try:
-            made, written = work.table(one)
+            files += work.make(one, runs)
         except _MissingDataError as error:
             if table != "all":
                 raise
             notes.line(f"{one.name}: {error}")
-        else:
-            runs |= made
-            files += written
     return Reproduction(runs=runs, files=tuple(files), notes=tuple(notes.lines))
 
 
 def _tables(name: str) -> list[Table]:
-    return list(load_tables().values()) if name == "all" else [find_table(name)]
+    every = [one for one in load_tables().values() if one.kind != "figure"]
+    return every if name == "all" else [find_table(name)]
 
 
 def _required(plan: str | Path | None) -> Path:
@@ -146,41 +138,39 @@ class _Reproducer:
     plan: Path
     folder: Path
     seeds: int
-    share: Shard
+    part: slice  # of the runs; without a step other than 1 it is all of them
     notes: Notes
 
-    def table(self, table: Table) -> tuple[dict[str, tuple[Run, ...]], list[Path]]:
-        """The runs of each page of a table, and the files of the pages."""
-        whole = self.share == WHOLE
+    def make(self, table: Table, runs: dict[str, tuple[Run, ...]]) -> list[Path]:
+        """Make a table or figure; its runs are added by page, its files are returned."""
         if table.kind == "costs":
-            return {}, write_costs(self.folder, table) if whole else []
-        (self.folder / "runs").mkdir(parents=True, exist_ok=True)
+            return write_costs(self.folder, table) if self.part.step == 1 else []
         if table.kind == "answers":
-            return {}, self.answers(table)
+            return self.answers(table)
+        if table.kind == "figure" and not table.drawn:
+            raise SureshotError(f"{table.title} is drawn by hand in the paper; nothing to run.")
         targets, missing = self.data.targets(table)
         if not targets:
             raise _MissingDataError(" ".join(missing))
+        if table.kind == "figure":
+            return self.figure(table, targets[0])
         for sentence in missing:
             self.notes.line(f"{table.name}: {sentence}")
-        runs, files = {}, []
+        files = []
         for target in targets:
             several = len(table.data) > 1 and target.name != HOME
             page = replace(table, name=f"{table.name}-{target.name}") if several else table
-            runs[page.name] = tuple(self.runs(page, target))
-            if whole:
-                files += self.page(page, table, target, runs[page.name])
-        return runs, files
-
-    def runs(self, table: Table, target: Target) -> list[Run]:
-        """The runs of a table on a data set, made now or before."""
-        first, step = self.share.number - 1, self.share.of
-        wanted = planned_runs(target.rows(table), target, self.seeds)[first::step]
-        found = []
-        for number, planned in enumerate(wanted):
-            more = f", {table.name}: {planned.variant.name}, seed {planned.seed}"
-            self.notes.update("runs", number, len(wanted), more)
-            found.append(perform(planned, self.data, self.folder / "runs", self.notes))
-        return found
+            made = []
+            wanted = planned_runs(table, target, self.seeds, self.data)[self.part]
+            for number, (variant, recipe) in enumerate(wanted):
+                more = f", {page.name}: {variant.name}, seed {recipe.training.seed}"
+                self.notes.update("runs", number, len(wanted), more)
+                kept = self.folder / "runs"
+                made.append(perform(variant, recipe, target, self.data, kept, self.notes))
+            runs[page.name] = tuple(made)
+            if self.part.step == 1:
+                files += self.page(page, table, target, made)
+        return files
 
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""
@@ -196,27 +186,26 @@ class _Reproducer:
             if target.data.unshared is not None:
                 ids = read_lines(self.data.resolve(target.data.unshared))
                 more = unshared_lines(next(iter(read_ranks(path).values())), ids)
-        facts = self.facts(table, target, runs[0].tests)
-        return [*write_page(self.folder, page, runs, facts, more), *kept]
-
-    def facts(self, table: Table, target: Target, tests: Sequence[str]) -> Facts:
-        """How a page was made."""
         splits, plan = self.data.splits(target.data), self.data.plan
         encoders = [plan.settings("encoder", v.system, target.name) for v in table.variants]
         trained = [encoder.tuned for encoder in encoders]
-        how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
-        return Facts(
+        facts = Facts(
             command=f"sureshot reproduce {table.name} --plan {self.plan} --seeds {self.seeds}",
             train=splits.train.title(),
             val=splits.val.title(),
-            tests=tests,
+            tests=runs[0].tests,
             encoder=encoders[0].name,  # as the plan names it
             training=_training_in_words(plan),
-            encoder_is=how,
+            encoder_is="trained too"
+            if all(trained)
+            else "trained in part"
+            if any(trained)
+            else "frozen",
             data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
+        return [*write_page(self.folder, page, runs, facts, more), *kept]
 
     def answers(self, table: Table) -> list[Path]:
         """Make the runs of the table about answers, and write NAME.md and NAME.json."""
@@ -225,12 +214,11 @@ class _Reproducer:
         except SureshotError as error:
             raise _MissingDataError(str(error)) from None
         rows: dict[str, list[dict[str, Any]]] = {}
-        first, step = self.share.number - 1, self.share.of
         wanted = [(variant, seed) for seed in range(self.seeds) for variant in table.variants]
-        for variant, seed in wanted[first::step]:
+        for variant, seed in wanted[self.part]:
             self.notes.line(f"{table.name}: {variant.name}, seed {seed}")
             rows.setdefault(variant.name, []).append(self.answer_run(variant, seed))
-        if step > 1:
+        if self.part.step > 1:
             return []
         page, numbers = self.folder / f"{table.name}.md", self.folder / f"{table.name}.json"
         write_json(numbers, rows)
@@ -258,14 +246,9 @@ class _Reproducer:
         if not record.exists():
             place, cache = record.with_suffix(".run"), self.data.cache
             fitted = train_answers(recipe, to=place, resume=True, cache=cache, progress=self.notes)
-            test = questions.test
             found = evaluate_answers(
                 fitted.folder,
-                test.root,
-                split=test.split,
-                videos=test.videos,
-                ids=test.ids,
-                label=test.label,
+                **_arguments(questions.test),
                 device=encoder.device,
                 cache=cache,
                 progress=self.notes,
@@ -275,53 +258,40 @@ class _Reproducer:
         values: dict[str, Any] = read_json(record)
         return values
 
-    def figure(self, figure: PaperFigure) -> list[Path]:
-        """Train the systems of a figure and write NAME.png and NAME.svg, on the test split.
-
-        Of several data sets the first is taken that is there.
-        """
-        if not figure.figure:
-            raise SureshotError(f"{figure.title} is drawn by hand in the paper; nothing to run.")
-        targets, missing = self.data.targets(figure)
-        if not targets:
-            raise SureshotError(" ".join(missing))
-        target = targets[0]
-        recipe = self.data.recipe(Variant(figure.name, figure.system), 0, target)
+    def figure(self, figure: Table, target: Target) -> list[Path]:
+        """Train the systems of a figure and write NAME.png and NAME.svg, on the test split."""
+        recipe, *others = (self.data.recipe(row, 0, target) for row in figure.variants)
         recipes = [recipe]
         if figure.epochs:  # a model for each number of epochs
             recipes = [
                 replace(recipe, training=replace(recipe.training, epochs=count, keep="last"))
                 for count in range(1, recipe.training.epochs + 1)
             ]
-        models, compare_with = [self.checkpoint(one, target) for one in recipes], None
-        if figure.compare_with:
-            other = self.data.recipe(Variant(figure.name, figure.compare_with), 0, target)
-            compare_with = self.checkpoint(other, target)
-        test = self.data.resolve(target.data.test)
-        return list(
-            plot(
-                figure.figure,
-                models,
-                test.dataset,
-                test.root,
-                split=test.split,
-                protocol=test.protocol,
-                videos=test.videos,
-                ids=test.ids,
-                label=test.label,
-                experts=test.experts,
-                device=self.data.plan.encoder.device,
-                to=[self.folder / f"{figure.name}{suffix}" for suffix in (".png", ".svg")],
-                compare_with=compare_with,
-                cache=self.data.cache,
-                progress=self.notes,
-            ).files
+        models, compare_with = (
+            [self.checkpoint(one, target) for one in some] for some in (recipes, others)
         )
+        test = _arguments(self.data.resolve(target.data.test))
+        drawn = plot(
+            figure.drawn,
+            models,
+            test.pop("dataset"),
+            **test,
+            device=self.data.plan.encoder.device,
+            to=[self.folder / f"{figure.name}{suffix}" for suffix in (".png", ".svg")],
+            compare_with=compare_with[0] if compare_with else None,
+            cache=self.data.cache,
+            progress=self.notes,
+        )
+        return list(drawn.files)
 
     def checkpoint(self, recipe: Recipe, target: Target) -> Path:
         """The folder of a model that stays, trained now or before."""
         folder = self.folder / "models" / key_of(recipe, target, self.data)
         return train_run(recipe, target, self.data, folder, self.notes).folder
+
+
+def _arguments(split: SplitRecipe | QuestionRecipe) -> dict[str, Any]:
+    return {one.name: getattr(split, one.name) for one in fields(split)}
 
 
 def _training_in_words(plan: Plan) -> str:
@@ -368,7 +338,6 @@ class TableCost:
     """What one table would cost.
 
     Attributes:
-        name: name of the table.
         runs: its runs, without those of earlier tables.
         kept: runs that are done.
         steps: training steps of the others.
@@ -381,12 +350,6 @@ class TableCost:
     steps: int
     seconds: float
 
-    def __str__(self) -> str:
-        """One line for a terminal."""
-        left = self.runs - self.kept
-        times = f"{self.steps:,} steps, {_duration(self.seconds)}"
-        return f"{self.name}: {left} of {self.runs} runs left, {times}"
-
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -396,11 +359,16 @@ class Forecast:
 
     def text(self) -> str:
         """A line for each table, and the sum."""
+        lines = [
+            f"{one.name}: {one.runs - one.kept} of {one.runs} runs left, {one.steps:,} steps, "
+            f"{_duration(one.seconds)}\n"
+            for one in self.tables
+        ]
         runs = sum(one.runs - one.kept for one in self.tables)
         steps = sum(one.steps for one in self.tables)
         time = _duration(sum(one.seconds for one in self.tables))
-        total = f"together: {counted(runs, 'run')}, {steps:,} steps, {time} in one process"
-        return "\n".join([*map(str, self.tables), total]) + "\n"
+        total = f"together: {counted(runs, 'run')}, {steps:,} steps, {time} in one process\n"
+        return "".join([*lines, total])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -409,11 +377,7 @@ class Forecast:
 
 
 def forecast(
-    table: str,
-    plan: str | Path | None,
-    *,
-    to: str | Path = "results",
-    seeds: int = 3,
+    table: str, plan: str | Path | None, *, to: str | Path = "results", seeds: int = 3
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row; arguments as of `reproduce`.
 
@@ -423,39 +387,36 @@ def forecast(
     """
     data, kept = PlanData(_required(plan)), Path(to) / "runs"
     seen: set[str] = set()
-    dry: dict[str, tuple[int, float]] = {}
+    dry: dict[str, tuple[int, float]] = {}  # of each row: steps of a run and their seconds
     costs = []
     for one in _tables(table):
-        targets = data.targets(one)[0] if one.kind == "recalls" else []
-        runs = [run for target in targets for run in planned_runs(target.rows(one), target, seeds)]
-        wanted = {key: run for run in runs if (key := run.key(data)) not in seen}
-        seen |= wanted.keys()
-        left = [run for key, run in wanted.items() if not (kept / f"{key}.json").exists()]
-        measured = [_dry_run(run, data, dry) for run in left]
-        if wanted:
+        count, left = 0, []
+        for target in data.targets(one)[0] if one.kind == "recalls" else ():
+            for _, recipe in planned_runs(one, target, seeds, data):
+                key = key_of(recipe, target, data)
+                if key in seen:
+                    continue
+                seen.add(key)
+                count += 1
+                if not (kept / f"{key}.json").exists():
+                    first = replace(recipe, training=replace(recipe.training, seed=0))
+                    row = digest(first.to_dict())
+                    if row not in dry:
+                        cost = dry_run(data.resolve(first))
+                        steps = cost.steps * cost.epochs
+                        dry[row] = steps, cost.seconds * steps
+                    left.append(dry[row])
+        if count:
             costs.append(
                 TableCost(
                     name=one.name,
-                    runs=len(wanted),
-                    kept=len(wanted) - len(left),
-                    steps=sum(steps for steps, _ in measured),
-                    seconds=sum(seconds for _, seconds in measured),
+                    runs=count,
+                    kept=count - len(left),
+                    steps=sum(steps for steps, _ in left),
+                    seconds=sum(seconds for _, seconds in left),
                 )
             )
     return Forecast(tables=tuple(costs))
-
-
-def _dry_run(
-    planned: PlannedRun, data: PlanData, known: dict[str, tuple[int, float]]
-) -> tuple[int, float]:
-    """Steps of a run and their seconds, measured once for all seeds of a row."""
-    recipe = replace(planned, seed=0).recipe(data)
-    key = digest(recipe.to_dict())
-    if key not in known:
-        cost = dry_run(data.resolve(recipe))
-        steps = cost.steps * cost.epochs
-        known[key] = steps, cost.seconds * steps
-    return known[key]
 
 
 def _duration(seconds: float) -> str:
@@ -526,44 +487,39 @@ def exhibits(plan: str | Path | None = None) -> tuple[Exhibit, ...]:
         ['DVTR, table VIII: on CE']
     """
     data = None if plan is None else PlanData(Path(plan))
-    every: list[Table | PaperFigure] = [*load_tables().values(), *load_figures().values()]
-    return tuple(_exhibit(one, data) for one in every)
+    return tuple(_exhibit(one, data) for one in load_tables().values())
 
 
-def _exhibit(exhibit: Table | PaperFigure, data: PlanData | None) -> Exhibit:
-    if isinstance(exhibit, PaperFigure):
-        kind: Literal["table", "figure"] = "figure"
-        needs, drawn, runs = titles_of(exhibit.data), exhibit.figure, bool(exhibit.figure)
-        needs_data = runs
-    else:
-        kind, needs, drawn, runs = "table", titles_of(exhibit.data), "", True
-        needs_data = exhibit.kind != "costs"
-        if "any" in exhibit.tested_on:
-            needs = "a data set of yours as [home], another as [away]"
-        elif exhibit.tested_on:
-            needs += f", and {titles_of(exhibit.tested_on)} to test on"
+def _exhibit(table: Table, data: PlanData | None) -> Exhibit:
+    can_run = table.kind != "figure" or bool(table.drawn)
+    needs = titles_of(table.data)
+    if "any" in table.tested_on:
+        needs = "a data set of yours as [home], another as [away]"
+    elif table.tested_on:
+        needs += f", and {titles_of(table.tested_on)} to test on"
     where: tuple[str, ...] = ()
     missing: list[str] = []
     lacks = ""
-    if data is not None and needs_data:
-        if isinstance(exhibit, Table) and exhibit.kind == "answers":
+    if data is not None and can_run and table.kind != "costs":
+        if table.kind == "answers":
             try:
                 data.questions()
-                where = exhibit.data
+                where = table.data
             except SureshotError as error:
                 missing = [str(error)]
         else:
-            targets, missing = data.targets(exhibit)
+            targets, missing = data.targets(table)
             where = tuple(target.name for target in targets)
         if HOME not in where:
-            lacks = titles_of([name for name in exhibit.data if name not in where])
+            lacks = titles_of([name for name in table.data if name not in where])
+        can_run = bool(where)
     return Exhibit(
-        name=exhibit.name,
-        kind=kind,
-        title=exhibit.title,
+        name=table.name,
+        kind="figure" if table.kind == "figure" else "table",
+        title=table.title,
         needs=needs,
-        drawn=drawn,
-        can_run=runs and (data is None or not needs_data or bool(where)),
+        drawn=table.drawn,
+        can_run=can_run,
         where=where,
         lacks=lacks,
         missing=tuple(missing),

@@ -2,18 +2,22 @@
 
 import csv
 import hashlib
+import itertools
 import json
+import math
 import shutil
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
+import timeit
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Bool, Float, Int, UInt
+from jaxtyping import Bool, Float, Int
 
 import sureshot
 from sureshot.datasets import Split
@@ -29,7 +33,7 @@ from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import ReadSplit, encode
 from sureshot.research.features import SplitFeatures
-from sureshot.research.reproduction.plan import PlanData, Target, Variant
+from sureshot.research.reproduction.plan import PlanData, Table, Target, Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
@@ -75,26 +79,15 @@ class Run:
     tests: Sequence[str] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PlannedRun:
-    """A run to be made: a row, its seed and its data set."""
-
-    variant: Variant
-    seed: int
-    target: Target
-
-    def recipe(self, data: PlanData) -> Recipe:
-        """What it is trained by; paths are as the plan has them."""
-        return data.recipe(self.variant, self.seed, self.target)
-
-    def key(self, data: PlanData) -> str:
-        """What the run is kept under."""
-        return key_of(self.recipe(data), self.target, data)
+def digest(values: Any) -> str:
+    """Twenty letters for values of JSON and the version of the package."""
+    text = json.dumps([sureshot.__version__, values], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
 def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
-    """Digest of a recipe, the data and the version of the package."""
-    home, tests = data.splits(target.data), tests_of(target, data)
+    """What a run is kept under: a digest of recipe, data and the version of the package."""
+    home, tests = data.splits(target.data), data.tests(target)
     parts = [
         to_values(recipe),
         data.fingerprint(recipe.encoder),
@@ -105,91 +98,80 @@ def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
     return digest(parts)
 
 
-def tests_of(target: Target, data: PlanData) -> list[Split]:
-    """The test sets of a target, that of the training's data first."""
-    return [data.splits(one).test for one in (target.data, *(one for _, one in target.tested_on))]
+def planned_runs(
+    table: Table, target: Target, seeds: int, data: PlanData
+) -> list[tuple[Variant, Recipe]]:
+    """The rows of a table with the recipes of their runs, all of a seed before the next seed.
 
-
-def digest(values: Any) -> str:
-    """Twenty letters for values of JSON and the version of the package."""
-    text = json.dumps([sureshot.__version__, values], sort_keys=True)
-    return hashlib.sha256(text.encode()).hexdigest()[:20]
-
-
-def planned_runs(variants: Sequence[Variant], target: Target, seeds: int) -> list[PlannedRun]:
-    """The runs of a table on a data set, all rows of a seed before the next seed."""
-    return [PlannedRun(row, seed, target) for seed in range(seeds) for row in variants]
+    Oracles are among them only where the truth is known.
+    """
+    knows = target.data.train.dataset == "synthetic"
+    rows = [row for row in table.variants if knows or "oracle" not in row.system.values()]
+    return [(row, data.recipe(row, seed, target)) for seed in range(seeds) for row in rows]
 
 
 def perform(
-    planned: PlannedRun, data: PlanData, folder: Path, progress: Progress | None = None
+    variant: Variant,
+    recipe: Recipe,
+    target: Target,
+    data: PlanData,
+    folder: Path,
+    progress: Progress | None = None,
 ) -> Run:
     """Make a run, or read it if it was made; one that was stopped goes on.
 
     Args:
-        planned: row, seed and data set.
-        data: the data of a plan.
         folder: where runs are kept: ``KEY.json`` and ``KEY.npz``, the ranks; the checkpoint is in
             ``KEY.run`` until the run is tested.
         progress: hears how many training steps are done.
     """
-    key = planned.key(data)
+    key = key_of(recipe, target, data)
     record = folder / f"{key}.json"
     if not record.exists():
         place = folder / f"{key}.run"
-        run, ranks = _train_and_test(planned, data, place, progress or Silent())
-        write_ranks(folder / f"{key}.npz", {(run.variant, run.seed): ranks})
-        write_json(record, asdict(replace(run, key=key)))
+        run, ranks = _train_and_test(recipe, target, data, place, progress or Silent())
+        write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
+        write_json(record, asdict(replace(run, variant=variant.name, key=key)))
         shutil.rmtree(place, ignore_errors=True)
     # Another table may have made it under another name.
-    kept = replace(Run(**read_json(record)), variant=planned.variant.name)
-    return replace(kept, scores=kept.corrected, key="") if planned.variant.post else kept
+    kept = replace(Run(**read_json(record)), variant=variant.name)
+    return replace(kept, scores=kept.corrected, key="") if variant.post else kept
 
 
 def train_run(
-    recipe: Recipe, target: Target, data: PlanData, folder: Path, progress: Progress
+    recipe: Recipe, target: Target, data: PlanData, folder: Path, notes: Notes
 ) -> TrainingResult:
     """Train by a recipe in a folder, go on with it, or read what was trained there."""
-    splits, notes = data.splits(target.data), Notes(progress)
+    train, val, _ = data.splits(target.data)
     return train_splits(
-        data.resolve(recipe),
-        [splits.train],
-        splits.val,
-        folder,
-        notes,
-        resume=True,
-        cache=data.cache,
+        data.resolve(recipe), [train], val, folder, notes, resume=True, cache=data.cache
     )
 
 
-class _Steps(Silent):
-    """Passes on how many steps are done, and knows when the first was."""
+class _Timed(Notes):
+    """Knows when the first training step was taken; what is said of a run is of no table."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
-        self._began: float | None = None
+    began = math.inf
+
+    def line(self, text: str) -> None:
+        """Drop it."""
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         if what == "steps":
-            self._began = self._began or time.perf_counter()
-        self._progress.update(what, done, total, more)
-
-    def seconds(self) -> float:
-        """Since the first step; 0 if none was taken."""
-        return 0.0 if self._began is None else time.perf_counter() - self._began
+            self.began = min(self.began, time.perf_counter())
+        super().update(what, done, total, more)
 
 
 def _train_and_test(
-    planned: PlannedRun, data: PlanData, place: Path, progress: Progress
+    recipe: Recipe, target: Target, data: PlanData, place: Path, progress: Progress
 ) -> "tuple[Run, dict[str, RunRanks]]":
     """Train and test; the checkpoint stays in its place."""
-    steps = _Steps(progress)
-    recipe, target = planned.recipe(data), planned.target
-    fitted = train_run(recipe, target, data, place, steps)
-    seconds = steps.seconds()
+    notes = _Timed(progress)
+    fitted = train_run(recipe, target, data, place, notes)
+    seconds = max(0.0, time.perf_counter() - notes.began)
     scorer = load(fitted.folder, recipe.encoder.device)
-    splits = data.splits(target.data).val, *tests_of(target, data)
-    val, *parts = (_encoded(split, scorer, recipe, data, steps) for split in splits)
+    splits = data.splits(target.data).val, *data.tests(target)
+    val, *parts = (_encoded(split, scorer, recipe, data, notes) for split in splits)
     scores: Scores = {}
     corrected: Scores = {}
     ranks: dict[str, RunRanks] = {}
@@ -202,8 +184,8 @@ def _train_and_test(
         percent = first_hit_percentages(scorer.raw, val, matrix)
         ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)
     run = Run(
-        variant=planned.variant.name,
-        seed=planned.seed,
+        variant="",
+        seed=recipe.training.seed,
         scores=scores,
         epoch=fitted.epoch,
         validation=fitted.score or 0.0,
@@ -218,14 +200,14 @@ def _train_and_test(
 
 
 def _encoded(
-    split: Split, scorer: Scorer, recipe: Recipe, data: PlanData, progress: Progress
+    split: Split, scorer: Scorer, recipe: Recipe, data: PlanData, notes: Notes
 ) -> SplitFeatures:
     source = ReadSplit(split, read_experts(split.experts, [item.id for item in split.items]))
     if not recipe.encoder.tuned:
-        return encode(source, scorer, Notes(progress), cache=data.cache)
+        return encode(source, scorer, notes, cache=data.cache)
     # No other run can use the features of an encoder that was trained in this one.
     with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-        return encode(source, scorer, Notes(progress), cache=Path(cache))
+        return encode(source, scorer, notes, cache=Path(cache))
 
 
 def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:
@@ -267,34 +249,33 @@ def _measured(
 def _milliseconds(scorer: Scorer, features: SplitFeatures) -> float:
     texts = code_texts(scorer.raw, features, range(len(features.texts)))
     videos = code_videos(scorer.raw, features, range(len(features.videos)))
-    taken = []
     with torch.no_grad():
-        for _ in range(3):
-            began = time.perf_counter()
-            scorer.raw.similarity(texts, videos)
-            taken.append(time.perf_counter() - began)
+        taken = timeit.repeat(lambda: scorer.raw.similarity(texts, videos), number=1, repeat=3)
     return 1000 * min(taken)
 
 
-# Columns of a file of runs, before those of the scores.
-_ABOUT = ("row", "seed", "epoch", "validation", "parameters", "seconds", "milliseconds", "curve")
-
-
 def write_runs(path: Path, runs: Sequence[Run]) -> None:
-    """Write runs as a CSV file, one line each; scores that a run does not have are left empty.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    names = list(dict.fromkeys(name for run in runs for name in run.scores))
+    """Write runs as a CSV file, one line each; scores that a run does not have are left empty."""
+    rows = [
+        {
+            "row": run.variant,
+            "seed": run.seed,
+            "epoch": run.epoch,
+            "validation": f"{run.validation:.2f}",
+            "parameters": run.parameters,
+            "seconds": run.seconds,
+            "milliseconds": run.milliseconds,
+            "curve": " ".join(f"{score:.1f}" for score in run.curve),
+            **run.scores,
+        }
+        for run in runs
+    ]
     with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow([*_ABOUT, *names])
-        for run in runs:
-            about = [run.variant, run.seed, run.epoch, f"{run.validation:.2f}", run.parameters]
-            scores = [run.scores.get(name, "") for name in names]
-            curve = " ".join(f"{score:.1f}" for score in run.curve)
-            writer.writerow([*about, run.seconds, run.milliseconds, curve, *scores])
+        writer = csv.DictWriter(
+            file, dict.fromkeys(n for row in rows for n in row), lineterminator="\n"
+        )
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 # --- ranks of every query -------------------------------------------------------------------------
@@ -333,19 +314,13 @@ def ranks_of(
     doubts: Mapping[str, Float[np.ndarray, " captions"]],
     percent: Float[np.ndarray, " captions"] | None = None,
 ) -> RunRanks:
-    """The ranks of a matrix of scores, with uncertainties that any scores have.
+    """The ranks of a matrix of scores, higher being better, with doubts that any scores have.
 
-    Args:
-        scores: higher is better.
-        split: captions and videos of the matrix.
-        doubts: the model's own, by name.
-        percent: Sureshot's own probability that the first hit of each caption is right.
-
-    Returns:
-        The ranks; to the doubts are added ``best score``, minus the highest score of a caption,
-        ``softmax entropy``, that of its scores in units of their mean deviation, and `PERCENT`,
-        the probability that the first hit is wrong. On synthetic data also `AMBIGUITY` and
-        ``Bayes``, the chance that the best scorer's first hit is not the caption's own video.
+    To the model's own ``doubts`` are added ``best score``, minus the highest score of a caption,
+    ``softmax entropy``, that of its scores in units of their mean deviation, and `PERCENT`, the
+    probability that the first hit is wrong, from ``percent``, that it is right. On synthetic data
+    also `AMBIGUITY` and ``Bayes``, the chance that the best scorer's first hit is not the caption's
+    own video.
     """
     owner = split.owner()
     spread = max(float(scores.std(1).mean()), 1e-12)
@@ -354,8 +329,7 @@ def ranks_of(
     odds /= odds.sum(1, keepdims=True)
     entropy = -(odds * np.log(odds + 1e-30)).sum(1)
     plain = {"best score": -scores.max(1), "softmax entropy": entropy}
-    if percent is not None:
-        plain[PERCENT] = 1 - percent
+    plain |= {} if percent is None else {PERCENT: 1 - percent}
     first = scores.argmax(1)
     if split.dataset == "synthetic":
         truth = read_truth(split)
@@ -381,12 +355,9 @@ def relevance(split: Split) -> Bool[np.ndarray, "captions videos"]:
 
 def query_names(split: Split) -> list[str]:
     """The name of each caption: the id of its video, a # and its number among its captions."""
-    seen: dict[int, int] = {}
-    names = []
-    for caption in split.captions:
-        number = seen[caption.video] = seen.get(caption.video, -1) + 1
-        names.append(f"{split.items[caption.video].id}#{number}")
-    return names
+    numbers: defaultdict[int, Iterator[int]] = defaultdict(itertools.count)
+    videos = [caption.video for caption in split.captions]
+    return [f"{split.items[video].id}#{next(numbers[video])}" for video in videos]
 
 
 def first_hit_percentages(
@@ -396,17 +367,88 @@ def first_hit_percentages(
 
     Args:
         method: the similarity that gave the scores.
-        known: validation set.
-        scores: scores of the tested captions, higher is better.
-
-    Returns:
-        Probabilities in [0, 1]; None where the validation set is too small to learn from.
+        known: validation set; where it is too small to learn from there are no probabilities.
+        scores: scores of the tested captions.
     """
     try:
         card = fit_card(similarity(method, known), relevance(known.split), known.split.owner())
     except SureshotError:  # too few captions, or too few that are found or missed
         return None
     return None if card.refused else card.p_top1(scores)
+
+
+@dataclass(frozen=True, slots=True)
+class TableRanks:
+    """The ranks of all runs of a table on one test set, with the row and the seed of each."""
+
+    rows: tuple[str, ...]
+    seeds: tuple[int, ...]
+    runs: tuple[RunRanks, ...]
+
+    @property
+    def knows_fits(self) -> bool:
+        """Whether it is known which videos fit a caption, as in a synthetic dataset."""
+        return any(AMBIGUITY in one.doubts for one in self.runs)
+
+    def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
+        """The ranks of a row over its seeds; None where there is no run of it.
+
+        If ``fits``, a caption ranks first where its first hit fits, and second elsewhere.
+        """
+        chosen = self.part(row)
+        if not chosen:
+            return None
+        runs = list(chosen.values())
+        texts = [np.where(one.right, 1.0, 2.0) if fits else one.texts for one in runs]
+        return SeedRanks(
+            seeds=tuple(chosen),
+            texts=np.stack(texts),
+            owner=runs[0].owner,
+            videos=np.stack([one.videos for one in runs]),
+        )
+
+    def part(self, row: str) -> dict[int, RunRanks]:
+        """The runs of a row by their seed."""
+        found = zip(self.rows, self.seeds, self.runs, strict=True)
+        return {seed: one for name, seed, one in found if name == row}
+
+
+def write_ranks(path: Path, runs: Mapping[tuple[str, int], Mapping[str, RunRanks]]) -> None:
+    """Write the ranks of runs, by row and seed, then by the beginning of their scores' names."""
+    arrays: dict[str, Any] = {
+        "rows": np.array([row for row, _ in runs]),
+        "seeds": np.array([seed for _, seed in runs]),
+    }
+    tests = list(dict.fromkeys(test for one in runs.values() for test in one))
+    arrays["tests"] = np.array(tests)
+    for number, test in enumerate(tests):
+        parts = [one[test] for one in runs.values()]
+        arrays[f"{number} queries"] = np.array(parts[0].queries)
+        arrays[f"{number} owner"] = parts[0].owner.astype(np.int32)
+        for name in ("texts", "videos"):  # ties have half ranks
+            doubled = np.stack([np.round(2 * getattr(one, name)) for one in parts])
+            arrays[f"{number} {name}"] = doubled.astype(np.uint32)
+        arrays[f"{number} first"] = np.stack([one.first for one in parts]).astype(np.uint16)
+        arrays[f"{number} right"] = np.stack([one.right for one in parts])
+        for name in dict.fromkeys(name for one in parts for name in one.doubts):
+            empty = np.full(len(parts[0].owner), np.nan)
+            values = np.stack([one.doubts.get(name, empty) for one in parts])
+            arrays[f"{number} doubt {name}"] = values.astype(np.float16)
+    with replace_file(path) as fresh, fresh.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+
+
+def read_ranks(path: Path) -> dict[str, TableRanks]:
+    """Ranks by test set, that of the training's data first; nothing where there is no file."""
+    if not path.exists():
+        return {}
+    with np.load(path, allow_pickle=False) as file:
+        held = {name: file[name] for name in file.files}
+    rows, seeds = tuple(held["rows"].tolist()), tuple(held["seeds"].tolist())
+    return {
+        test: TableRanks(rows, seeds, tuple(_ranks(held, number, run) for run in range(len(rows))))
+        for number, test in enumerate(held["tests"].tolist())
+    }
 
 
 def _ranks(held: Mapping[str, Any], number: int, run: int) -> RunRanks:
@@ -426,95 +468,3 @@ def _ranks(held: Mapping[str, Any], number: int, run: int) -> RunRanks:
         right=held[f"{number} right"][run],
         doubts={name: values for name, values in doubts.items() if not np.isnan(values).all()},
     )
-
-
-@dataclass(frozen=True, slots=True)
-class TableRanks:
-    """The ranks of all runs of a table on one test set.
-
-    Attributes:
-        rows: name of the row of each run.
-        seeds: seed of each run.
-        runs: the ranks of each run.
-    """
-
-    rows: tuple[str, ...]
-    seeds: tuple[int, ...]
-    runs: tuple[RunRanks, ...]
-
-    @property
-    def knows_fits(self) -> bool:
-        """Whether it is known which videos fit a caption, as in a synthetic dataset."""
-        return any(AMBIGUITY in one.doubts for one in self.runs)
-
-    def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
-        """The ranks of a row over its seeds; None where there is no run of it.
-
-        Args:
-            row: name of the row.
-            fits: whether a caption ranks first where its first hit fits, and second elsewhere.
-        """
-        chosen = self.part(row)
-        if not chosen:
-            return None
-        texts = [np.where(one.right, 1.0, 2.0) if fits else one.texts for one in chosen.values()]
-        return SeedRanks(
-            seeds=tuple(chosen),
-            texts=np.stack(texts),
-            owner=next(iter(chosen.values())).owner,
-            videos=np.stack([one.videos for one in chosen.values()]),
-        )
-
-    def part(self, row: str) -> dict[int, RunRanks]:
-        """The runs of a row by their seed."""
-        found = zip(self.rows, self.seeds, self.runs, strict=True)
-        return {seed: one for name, seed, one in found if name == row}
-
-
-def write_ranks(path: Path, runs: Mapping[tuple[str, int], Mapping[str, RunRanks]]) -> None:
-    """Write the ranks of runs, by row and seed, then by the beginning of their scores' names.
-
-    Raises:
-        OSError: they cannot be written.
-    """
-    arrays: dict[str, Any] = {
-        "rows": np.array([row for row, _ in runs]),
-        "seeds": np.array([seed for _, seed in runs]),
-    }
-    tests = list(dict.fromkeys(test for one in runs.values() for test in one))
-    arrays["tests"] = np.array(tests)
-    for number, test in enumerate(tests):
-        parts = [one[test] for one in runs.values()]
-        arrays[f"{number} queries"] = np.array(parts[0].queries)
-        arrays[f"{number} owner"] = parts[0].owner.astype(np.int32)
-        arrays[f"{number} texts"] = np.stack([_doubled(one.texts) for one in parts])
-        arrays[f"{number} videos"] = np.stack([_doubled(one.videos) for one in parts])
-        arrays[f"{number} first"] = np.stack([one.first for one in parts]).astype(np.uint16)
-        arrays[f"{number} right"] = np.stack([one.right for one in parts])
-        for name in dict.fromkeys(name for one in parts for name in one.doubts):
-            empty = np.full(len(parts[0].owner), np.nan)
-            values = np.stack([one.doubts.get(name, empty) for one in parts])
-            arrays[f"{number} doubt {name}"] = values.astype(np.float16)
-    _save(path, arrays)
-
-
-def read_ranks(path: Path) -> dict[str, TableRanks]:
-    """Ranks by test set, that of the training's data first; nothing where there is no file."""
-    if not path.exists():
-        return {}
-    with np.load(path, allow_pickle=False) as file:
-        held = {name: file[name] for name in file.files}
-    rows, seeds = tuple(held["rows"].tolist()), tuple(held["seeds"].tolist())
-    return {
-        test: TableRanks(rows, seeds, tuple(_ranks(held, number, run) for run in range(len(rows))))
-        for number, test in enumerate(held["tests"].tolist())
-    }
-
-
-def _doubled(ranks: Float[np.ndarray, " n"]) -> UInt[np.ndarray, " n"]:
-    return np.round(2 * ranks).astype(np.uint32)
-
-
-def _save(path: Path, arrays: Mapping[str, Any]) -> None:
-    with replace_file(path) as fresh, fresh.open("wb") as file:
-        np.savez_compressed(file, **arrays)

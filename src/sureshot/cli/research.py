@@ -1,5 +1,7 @@
 """`sureshot train`, `evaluate`, `answer`, `reproduce`, `plot`, `synthetic` and `experts`."""
 
+import functools
+import inspect
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
@@ -18,7 +20,6 @@ from sureshot.cli.terminal import (
     Label,
     ModelArgument,
     Protocol,
-    Result,
     Root,
     SplitName,
     VideoFolder,
@@ -60,11 +61,43 @@ EXAMPLES = examples(
 )
 
 
-def _run(call: Callable[[Bar], Result], as_json: bool) -> int:
-    """Print the result of a call that shows its progress."""
-    with Bar(console(err=True)) as bar:
-        result = call(bar)
-    return print_result(result, as_json=as_json)
+def _split(
+    data: Data,
+    root: Root,
+    split: SplitName = "test",
+    protocol: Protocol = None,
+    videos: VideoFolder = None,
+    ids: Ids = None,
+    label: Label = None,
+    experts: Experts = None,
+) -> None:
+    """Options of a verb that reads a split of a data set."""
+
+
+def _calls(name: str, *shared: Callable[..., None]) -> Callable[..., Callable[..., int]]:
+    """Make a command of a signature: what was typed goes to a function of `sureshot.research`.
+
+    What was left out has the function's own default, and its result is printed. The options of
+    ``shared`` come behind the first parameter.
+    """
+
+    def command_of(own: Callable[..., None]) -> Callable[..., int]:
+        @functools.wraps(own)
+        def command(as_json: bool, **typed: Any) -> int:
+            from sureshot import research
+
+            given = {option: value for option, value in typed.items() if value is not None}
+            with Bar(console(err=True)) as bar:
+                result = getattr(research, name)(**given, progress=bar)
+            return print_result(result, as_json=as_json)
+
+        first, *rest = inspect.signature(own).parameters.values()
+        more = (one for other in shared for one in inspect.signature(other).parameters.values())
+        named = [one.replace(kind=one.KEYWORD_ONLY) for one in (first, *more, *rest)]
+        command.__signature__ = inspect.Signature(named)  # type: ignore[attr-defined]
+        return command
+
+    return command_of
 
 
 def train(
@@ -83,9 +116,9 @@ def train(
     from sureshot import research
 
     if dry_run:
-        return _run(
-            lambda bar: research.dry_run(recipe, settings=settings or (), progress=bar), as_json
-        )
+        with Bar(console(err=True)) as bar:
+            found = research.dry_run(recipe, settings=settings or (), progress=bar)
+        return print_result(found, as_json=as_json)
     run = _train(research.train, recipe, to, settings, resume, cache)
     if run is not None:
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
@@ -117,13 +150,7 @@ def _train(
 def _print_run(
     run: "TrainingResult", measured: dict[str, Any], score: str, command: str, as_json: bool
 ) -> None:
-    """Print where the model is and how good it is.
-
-    Args:
-        measured: its score for JSON.
-        score: its score in words, for a run that has one.
-        command: what evaluates the model.
-    """
+    """Print where the model is, its score, for JSON and in words, and what evaluates it."""
     if as_json:
         print_json({"folder": str(run.folder.absolute()), "epoch": run.epoch, **measured})
         return
@@ -139,16 +166,9 @@ EVALUATE_EXAMPLES = examples(
 )
 
 
+@_calls("evaluate", _split)
 def evaluate(
     model: ModelArgument,
-    data: Data,
-    root: Root,
-    split: SplitName = "test",
-    protocol: Protocol = None,
-    videos: VideoFolder = None,
-    ids: Ids = None,
-    label: Label = None,
-    experts: Experts = None,
     frames: Frames = None,
     post: Annotated[
         list[str] | None,
@@ -183,36 +203,8 @@ def evaluate(
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Evaluate a model on a split. Raw scores come first; post-processed scores follow."""
-    from sureshot import research
-
-    return _run(
-        lambda bar: research.evaluate(
-            absolute_model(model),
-            data,
-            root,
-            split=split,
-            protocol=protocol,
-            videos=videos,
-            ids=ids,
-            label=label,
-            experts=experts,
-            frames=frames,
-            post=post or (),
-            gamma=gamma,
-            bank=bank,
-            against=against or (),
-            trec=trec,
-            trust=trust,
-            card=card,
-            plots=plots,
-            device=device,
-            cache=cache,
-            progress=bar,
-        ),
-        as_json,
-    )
 
 
 TRAIN_EXAMPLES = examples(
@@ -254,6 +246,7 @@ def answer_train(
 
 
 @answer.command("evaluate", epilog=ANSWER_EXAMPLES)
+@_calls("evaluate_answers")
 def answer_evaluate(
     model: AnswerModel,
     root: Annotated[Path, path_option(metavar="PATH", help="Folder of the questions.")],
@@ -270,25 +263,8 @@ def answer_evaluate(
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
-) -> int:
+) -> None:
     """Measure how many questions are answered right; those it cannot know count as wrong."""
-    from sureshot import research
-
-    return _run(
-        lambda bar: research.evaluate_answers(
-            model,
-            root,
-            split=split,
-            videos=videos,
-            ids=ids,
-            label=label,
-            against=against or (),
-            device=device,
-            cache=cache,
-            progress=bar,
-        ),
-        as_json,
-    )
 
 
 @answer.command(epilog=ASK_EXAMPLES)
@@ -402,28 +378,25 @@ PLOT_EXAMPLES = examples(
 )
 
 
-def _list(asked: bool) -> bool:
+def _list(asked: bool) -> None:
     if asked:
         from sureshot.research.figures.catalogue import listing
 
         typer.echo(listing())
         raise typer.Exit
-    return asked
 
 
+@_calls("plot", _split)
 def plot(
     figure: Annotated[str, typer.Argument(metavar="FIGURE", help="Such as matrices; see --list.")],
     models: Annotated[
         list[str],
-        typer.Argument(metavar="MODEL...", help="Folder of a checkpoint; epochs takes several."),
+        typer.Argument(
+            metavar="MODEL...",
+            parser=absolute_model,
+            help="Folder of a checkpoint; epochs takes several.",
+        ),
     ],
-    data: Data,
-    root: Root,
-    split: SplitName = "test",
-    protocol: Protocol = None,
-    videos: VideoFolder = None,
-    ids: Ids = None,
-    label: Label = None,
     frames: Frames = None,
     to: Annotated[
         Path,
@@ -444,7 +417,9 @@ def plot(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses what is shown.")] = 0,
     compare_with: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Second model, for matrices and tokens."),
+        typer.Option(
+            metavar="MODEL", parser=absolute_model, help="Second model, for matrices and tokens."
+        ),
     ] = None,
     after: Annotated[
         str | None,
@@ -455,44 +430,14 @@ def plot(
         ),
     ] = None,
     bank: Bank = 2000,
-    experts: Experts = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,
     listed: Annotated[
-        bool,
-        typer.Option("--list", help="List the figures.", callback=_list, is_eager=True),
-    ] = False,
-) -> int:
+        bool | None, typer.Option("--list", help="List the figures.", callback=_list, is_eager=True)
+    ] = None,
+) -> None:
     """Draw a figure of the papers for a trained model, as PNG and SVG."""
-    from sureshot import research
-
-    del listed
-    return _run(
-        lambda bar: research.plot(
-            figure,
-            [absolute_model(model) for model in models],
-            data,
-            root,
-            split=split,
-            protocol=protocol,
-            videos=videos,
-            ids=ids,
-            label=label,
-            experts=experts,
-            frames=frames,
-            to=to,
-            count=count,
-            seed=seed,
-            compare_with=None if compare_with is None else absolute_model(compare_with),
-            after=after,
-            bank=bank,
-            device=device,
-            cache=cache,
-            progress=bar,
-        ),
-        as_json,
-    )
 
 
 SYNTHETIC_EXAMPLES = examples(

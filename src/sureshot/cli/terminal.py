@@ -26,7 +26,7 @@ from sureshot.library.results import (
     Status,
     json_text,
 )
-from sureshot.paths import expand
+from sureshot.paths import absolute_model, expand
 from sureshot.text import plain, time_left, time_range, timecode
 
 
@@ -87,7 +87,12 @@ Folder = Annotated[
 
 # Of a data set and of a run.
 ModelArgument = Annotated[
-    str, typer.Argument(metavar="MODEL", help="Folder of a checkpoint, or an encoder's name.")
+    str,
+    typer.Argument(
+        metavar="MODEL",
+        parser=absolute_model,
+        help="Folder of a checkpoint, or an encoder's name.",
+    ),
 ]
 Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
 SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]

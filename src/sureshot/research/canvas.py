@@ -36,11 +36,7 @@ def ink_on(colour: str) -> str:
 
 
 def new_figure(height: float, *, width: float = WIDTH, constrained: bool = True) -> "Figure":
-    """An empty figure of this size in inches.
-
-    Raises:
-        SureshotError: matplotlib is not installed.
-    """
+    """An empty figure of this size in inches, if matplotlib is installed."""
     try:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
@@ -52,11 +48,7 @@ def new_figure(height: float, *, width: float = WIDTH, constrained: bool = True)
 
 
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure; the suffix says what it becomes. The same figure gives the same file.
-
-    Raises:
-        SureshotError: it cannot be written, or the suffix is neither .png nor .svg.
-    """
+    """Write a figure; the suffix says what it becomes. The same figure gives the same file."""
     from matplotlib import rc_context
 
     if path.suffix.lower() not in SUFFIXES:
@@ -135,15 +127,8 @@ def number(value: float) -> str:
         ('−0.123', '12.3', '1234', '0.00012')
     """
     size = abs(value)
-    if size >= 100:
-        shown = f"{value:.0f}"
-    elif size >= 10:
-        shown = f"{value:.1f}"
-    elif size >= 0.001 or value == 0:
-        shown = f"{value:.3f}"
-    else:
-        shown = f"{value:.2g}"
-    return shown.replace("-", "−")
+    form = ".0f" if size >= 100 else ".1f" if size >= 10 else ".3f"
+    return f"{value:{form if size >= 0.001 or value == 0 else '.2g'}}".replace("-", "−")
 
 
 # Numbers of a pair, by their name in `sureshot.models.systems.base.System.matrices`.

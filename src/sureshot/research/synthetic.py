@@ -35,8 +35,6 @@ class SyntheticSummary:
 
     Attributes:
         folder: ``root`` of a recipe with ``dataset = "synthetic"``.
-        videos: number of videos.
-        captions: number of captions.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.
@@ -77,13 +75,10 @@ def write_dataset(
 
     The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped is resumed.
 
-    Args:
-        to: folder of the dataset; new, or with a dataset of the same options.
-        options: size and kind of the dataset; a mapping holds those that differ from the defaults.
-        progress: counts the videos written.
+    ``options`` may be a mapping of those that differ from the defaults.
 
     Raises:
-        SureshotError: it holds another dataset, or a file cannot be written.
+        SureshotError: the folder holds something else, or a file cannot be written.
     """
     to = expand(to)
     if not isinstance(options, SyntheticOptions):
@@ -103,12 +98,13 @@ def write_dataset(
     except OSError as error:
         raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
     train, _, test = parts
+    others = (truth_of(train).videos_that_fit - 1) / max(len(train.videos) - 1, 1)
     return SyntheticSummary(
         folder=to,
         videos=len(videos),
         captions=sum(len(part.captions) for part in parts),
         fit=float(truth_of(test).videos_that_fit.mean()),
-        false_negatives=_false_negatives(train),
+        false_negatives=float(np.mean(1 - (1 - others) ** (_BATCH - 1))),
         bayes=best_recall(test),
     )
 
@@ -120,12 +116,6 @@ def best_recall(part: SyntheticSplit) -> float:
     sought = bayes[np.arange(len(own)), own][:, None]
     alike = (bayes == sought).sum(1)
     return float(100 * np.mean(((bayes > sought).sum(1) == 0) / alike))
-
-
-def _false_negatives(part: SyntheticSplit) -> float:
-    others = truth_of(part).videos_that_fit - 1
-    each = others / max(len(part.videos) - 1, 1)
-    return float(np.mean(1 - (1 - each) ** (_BATCH - 1)))
 
 
 def _refuse_other(to: Path, options: SyntheticOptions) -> None:

@@ -37,23 +37,18 @@ _SIZES = ((BLUE, "-", "o"), (ORANGE, "--", "s"), (INK, "-.", "^"))
 
 
 def write(report: TrustReport, folder: Path) -> list[Path]:
-    """Write every figure that a report has numbers for, as PNG and SVG, and name the files.
-
-    Raises:
-        SureshotError: matplotlib is not installed, or a file cannot be written.
-    """
-    figures = {}
-    if report.reliability:
-        figures["trust-reliability"] = draw_reliability(report)
-    if report.confidences:
-        figures["trust-risk"] = risk(report)
-    if report.sizes:
-        figures["trust-sets"] = sets(report)
+    """Write every figure that a report has numbers for, as PNG and SVG, and name the files."""
     paths = []
-    for name, figure in figures.items():
-        for suffix in SUFFIXES:
-            paths.append(folder / f"{name}{suffix}")
-            save_figure(figure, paths[-1])
+    for name, numbers, draw in (
+        ("reliability", report.reliability, draw_reliability),
+        ("risk", report.confidences, risk),
+        ("sets", report.sizes, sets),
+    ):
+        if numbers:
+            figure = draw(report)
+            for suffix in SUFFIXES:
+                paths.append(folder / f"trust-{name}{suffix}")
+                save_figure(figure, paths[-1])
     return paths
 
 

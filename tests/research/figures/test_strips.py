@@ -234,9 +234,7 @@ def test_a_tie_is_a_failure_and_without_failures_there_is_nothing_to_draw(subjec
 # --- re-ranking -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("after", "name"), [(None, "score"), ("score", "score"), ("printed", "printed score")]
-)
+@pytest.mark.parametrize(("after", "name"), [("score", "score"), ("printed", "printed score")])
 def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
     of = subject("duq")
     matrices = of.matrices(range(12))

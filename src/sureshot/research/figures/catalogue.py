@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.load import load
@@ -18,7 +18,7 @@ from sureshot.research.evaluation import (
     training_captions,
 )
 from sureshot.research.figures import plots, strips
-from sureshot.research.figures.strips import After, Numbers
+from sureshot.research.figures.strips import AFTER, Numbers
 from sureshot.research.figures.subject import Subject
 from sureshot.research.scores import caption_scores
 
@@ -31,7 +31,6 @@ class FigureSpec:
     """A figure.
 
     Attributes:
-        about: what it shows, in a line.
         papers: where it is found.
         needs: systems that have what it shows.
         count: queries it shows by default; 0 where it shows all.
@@ -136,12 +135,7 @@ FIGURES: Mapping[str, FigureSpec] = {
 
 
 def find_figure(name: str, checkpoints: int = 1, *, compare_with: bool = False) -> FigureSpec:
-    """The figure of this name, if it draws so many checkpoints and, if asked, a second model.
-
-    Raises:
-        ArgumentError: a second model is named for a figure whose paper shows one.
-        SureshotError: no such figure, or it draws one checkpoint and is given several.
-    """
+    """The figure of this name, if it draws so many checkpoints and, if asked, a second model."""
     if name not in FIGURES:
         raise SureshotError(f"Unknown figure {name!r}; known: {', '.join(FIGURES)}.")
     if checkpoints > 1 and name != "epochs":
@@ -173,11 +167,8 @@ class Plot:
     """A figure that was drawn.
 
     Attributes:
-        figure: its name.
-        model: model and split, in words.
+        model: model and split, in words; so is ``compare_with``, if there is a second model.
         numbers: the numbers that are drawn, as JSON holds them.
-        files: the pictures that were written.
-        compare_with: second model in words; None without one.
     """
 
     figure: str
@@ -246,19 +237,23 @@ def plot(
     """
     names = [models] if isinstance(models, str | Path) else list(models)
     spec = find_figure(figure, len(names), compare_with=compare_with is not None)
-    second = _second_score(figure, after)
+    if after is not None and figure != "rerank":
+        raise ArgumentError(f"{option('after')} belongs to rerank; {figure} shows one score.")
+    if after not in (None, *AFTER):
+        known = ", ".join(AFTER)
+        raise ArgumentError(f"{option('after', str(after))} is unknown; known: {known}.")
     notes = Notes(progress or Silent())
     scorers = [load(name, device) for name in (*names, *([compare_with] if compare_with else []))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
         check_experts(scorer, source.experts)
     read = read_source(source, notes)
-    captions = training_captions(scorers[0], read.split, bank) if second in BANKED else None
+    captions = training_captions(scorers[0], read.split, bank) if after in BANKED else None
     subjects = [
         Subject(scorer, encode(read, scorer, notes, frames=frames, cache=cache), seed)
         for scorer in scorers
     ]
-    more: dict[str, Any] = {"after": second} if figure == "rerank" else {}
+    more: dict[str, Any] = {} if after is None else {"after": after}
     if captions is not None:
         more["bank"] = caption_scores(scorers[0], captions, subjects[0].features, cache)
     numbers = spec.numbers(subjects, count or spec.count, **more)
@@ -273,27 +268,10 @@ def plot(
 
 
 def write_figure(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
-    """Write a figure into the files named, or as both kinds into a folder.
-
-    Raises:
-        SureshotError: a file cannot be written.
-    """
+    """Write a figure into the files named, or as both kinds into a folder."""
     named = [Path(to)] if isinstance(to, str | Path) else [Path(path) for path in to]
     if len(named) == 1 and named[0].suffix.lower() not in SUFFIXES:
         named = [named[0] / f"{name}{suffix}" for suffix in SUFFIXES]
     for path in named:
         save_figure(figure, path)
     return named
-
-
-def _second_score(figure: str, after: str | None) -> After | None:
-    if after is None:
-        return None
-    if figure != "rerank":
-        raise ArgumentError(f"{option('after')} belongs to rerank; {figure} shows one score.")
-    for name in get_args(After):
-        if name == after:
-            return name
-    raise ArgumentError(
-        f"{option('after', after)} is unknown; known: {', '.join(get_args(After))}."
-    )

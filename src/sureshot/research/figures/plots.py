@@ -56,9 +56,6 @@ def embeddings(subjects: Sequence[Subject], count: int) -> Numbers:
     Per text and video in turn: its mean, the longer and shorter half axis of the ellipse of one
     deviation, the angle in degrees between the longer and the x axis, and samples; ``explained``
     is the share of the variance of the means along each axis.
-
-    Raises:
-        SureshotError: the system trains none.
     """
     subject = subjects[0]
     queries = subject.pairs(count)
@@ -165,11 +162,7 @@ _BINS = 5
 
 
 def uncertainty(subjects: Sequence[Subject], count: int = 0) -> Numbers:
-    """R@1 in bins of every measure of uncertainty that the system has, see `binned`.
-
-    Raises:
-        SureshotError: it has none.
-    """
+    """R@1 in bins of every measure of uncertainty that the system has, see `binned`."""
     subject = subjects[0]
     if not subject.measures:
         raise SureshotError(
@@ -182,11 +175,10 @@ def uncertainty(subjects: Sequence[Subject], count: int = 0) -> Numbers:
     found = {}
     for name, values in subject.measures.items():
         if name.startswith("text"):
-            numbers = binned(values, texts, subject.owner, subject.seed)
-            found[name] = {"direction": "text to video", **numbers}
+            way, binning = "text to video", (values, texts, subject.owner)
         else:
-            numbers = binned(values[columns], videos, columns, subject.seed)
-            found[name] = {"direction": "video to text", **numbers}
+            way, binning = "video to text", (values[columns], videos, columns)
+        found[name] = {"direction": way, **binned(*binning, subject.seed)}
     return {"measures": found}
 
 
@@ -280,11 +272,7 @@ _SOFTEST = 3  # named among the numbers
 
 
 def calibration(subjects: Sequence[Subject], count: int) -> Numbers:
-    """Eta and score of all pairs of texts drawn by the seed, see `soft_positives`.
-
-    Raises:
-        SureshotError: the system does not estimate eta, or there is one video only.
-    """
+    """Eta and score of all pairs of texts drawn by the seed, see `soft_positives`."""
     subject = subjects[0]
     queries = subject.pairs(count)
     matrices = subject.matrices(queries)
@@ -352,10 +340,13 @@ def loss_by_eta(
 ) -> list[tuple[float, float, float]]:
     """Middle of each tenth of eta that holds pairs, and their mean loss, plain and times eta."""
     tenth = np.minimum((10 * eta).astype(int), 9)
-    found = [(int(at), tenth == at) for at in np.unique(tenth)]
     return [
-        ((at + 0.5) / 10, float(hinge[held].mean()), float((eta * hinge)[held].mean()))
-        for at, held in found
+        (
+            float(at + 0.5) / 10,
+            float(hinge[tenth == at].mean()),
+            float((eta * hinge)[tenth == at].mean()),
+        )
+        for at in np.unique(tenth)
     ]
 
 
@@ -542,11 +533,7 @@ def _number_pairs(axis: Any, count: int, limit: int) -> None:
 
 
 def epochs(subjects: Sequence[Subject], count: int = 0) -> Numbers:
-    """Mean measures and R@1 of several checkpoints of one system.
-
-    Raises:
-        SureshotError: there is only one, or they do not have the same measures.
-    """
+    """Mean measures and R@1 of several checkpoints of one system."""
     if len(subjects) < 2:
         raise SureshotError(
             "epochs draws how uncertainty and recall change together; name two checkpoints or more."

@@ -3,10 +3,11 @@
 Every figure is a pair of functions: one gives its numbers as JSON holds them, the other draws them.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+import functools
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, assert_never
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -101,34 +102,23 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     wide = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
     titles = words(title, WIDTH - 0.2, NORMAL, 4)
     top = _TOP + (len(titles) - 1) * _LINE
-    heights = [_draw_strip(None, strip, 0.0, wide, {}) for strip in strips]
-    height = top + sum(heights)
+    height = top + sum(_draw_strip(None, strip, 0.0, wide) for strip in strips)
     figure = new_figure(height, constrained=False)
     sheet = figure.add_axes((0, 0, 1, 1))
     sheet.set(xlim=(0, WIDTH), ylim=(height, 0))
     sheet.set_axis_off()
-    style: Style = {"fontsize": NORMAL, "color": MUTED, "va": "top", "parse_math": False}
-    sheet.text(_LEFT, 0.1, "\n".join(titles), **style)
-    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]] = {}
+    _write(sheet, _LEFT, 0.1, titles, size=NORMAL, colour=MUTED)
     for strip in strips:
-        top += _draw_strip(sheet, strip, top, wide, seen)
+        top += _draw_strip(sheet, strip, top, wide)
     return figure
 
 
-def _draw_strip(
-    sheet: "Axes | None",
-    strip: Strip,
-    top: float,
-    wide: float,
-    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]],
-) -> float:
+def _draw_strip(sheet: "Axes | None", strip: Strip, top: float, wide: float) -> float:
     """Draw a strip, or nothing without a sheet; returns its height."""
     at = top
     if strip.heading:
         lines = words(strip.heading, WIDTH - 0.2, _BOLD * (NORMAL + 1), 2)
-        bold: Style = {"fontsize": NORMAL + 1, "color": INK, "va": "top", "parse_math": False}
-        if sheet is not None:
-            sheet.text(_LEFT, at, "\n".join(lines), fontweight="bold", **bold)
+        _write(sheet, _LEFT, at, lines, size=NORMAL + 1, bold=True)
         at += len(lines) * _LINE * 1.15 + 0.04
     if strip.label:
         lines = words(strip.label, WIDTH - 2 * _LEFT, SMALL)
@@ -136,7 +126,7 @@ def _draw_strip(
         at += len(lines) * _LINE + 0.02
     if sheet is not None:
         for place, cell in enumerate(strip.cells):
-            _draw_cell(sheet, cell, _LEFT + place * (wide + _GAP), at, wide, seen)
+            _draw_cell(sheet, cell, _LEFT + place * (wide + _GAP), at, wide)
     bottom = at
     if strip.cells:
         bars = 0.1 if any(cell.shade is not None for cell in strip.cells) else 0.0
@@ -150,14 +140,7 @@ def _draw_strip(
     return max(bottom, at) + 0.12 - top
 
 
-def _draw_cell(
-    sheet: "Axes",
-    cell: Cell,
-    left: float,
-    top: float,
-    wide: float,
-    seen: dict[tuple[Item, int, Sampling], Sequence[Picture]],
-) -> None:
+def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) -> None:
     from matplotlib.patches import Rectangle
 
     high = wide * _SHAPE
@@ -165,10 +148,7 @@ def _draw_cell(
     if isinstance(cell.item, np.ndarray):
         pictures = [cell.item]
     elif cell.item is not None:
-        key = (cell.item, cell.frames, cell.sampling)
-        if key not in seen:
-            seen[key] = _frames(*key)
-        pictures = seen[key]
+        pictures = _frames(cell.item, cell.frames, cell.sampling)
     if len(pictures):
         box = (left, left + wide, top + high, top)
         picture = _cropped(pictures[min(cell.frame, len(pictures) - 1)])
@@ -191,8 +171,7 @@ def _draw_cell(
         sheet.add_patch(Rectangle((left, at), filled, 0.07, facecolor=INK, linewidth=0))
         at += 0.1
     for line in cell.lines:
-        shown = words(line, wide, SMALL, 1)
-        _write(sheet, left, at, shown, colour=BLUE if cell.right else INK)
+        _write(sheet, left, at, words(line, wide, SMALL, 1), colour=BLUE if cell.right else INK)
         at += _LINE
 
 
@@ -202,15 +181,17 @@ def _write(
     top: float,
     lines: Sequence[str],
     *,
+    size: float = SMALL,
     colour: str = INK,
     bold: bool = False,
 ) -> None:
     if sheet is not None:
-        style: Style = {"fontsize": SMALL, "va": "top", "parse_math": False, "color": colour}
         weight = "bold" if bold else "normal"
-        sheet.text(left, top, "\n".join(lines), fontweight=weight, **style)
+        style: Style = {"va": "top", "parse_math": False, "color": colour, "fontweight": weight}
+        sheet.text(left, top, "\n".join(lines), fontsize=size, **style)
 
 
+@functools.lru_cache(maxsize=64)
 def _frames(item: Item, frames: int, sampling: Sampling) -> Sequence[Picture]:
     try:
         return list(sampled_frames(item, frames, _SIDE, sampling))
@@ -233,11 +214,7 @@ _EXAMPLES, _CAPTIONS, _SCENES = 8, 3, 4  # videos, captions of each, and most sc
 
 
 def draw_examples(root: Path, videos: int = _EXAMPLES) -> "Figure":
-    """The first test videos of a synthetic dataset: a frame of each scene, and some captions.
-
-    Raises:
-        SureshotError: the folder holds no synthetic dataset, or matplotlib is not installed.
-    """
+    """The first test videos of a synthetic dataset: a frame of each scene, and some captions."""
     part = read_part(root, "test")
     fits, strips = truth_of(part).videos_that_fit, []
     for column, video in enumerate(part.videos[:videos]):
@@ -284,30 +261,25 @@ def hits_of(
     chosen: Sequence[int],
     sought: Collection[int],
     scores: Float[np.ndarray, " candidates"],
-    others: Mapping[str, Float[np.ndarray, " candidates"]] | None = None,
+    values: Mapping[str, Float[np.ndarray, " chosen"]] | None = None,
 ) -> list[Numbers]:
     """Some candidates of a query: name, rank among all, whether it is right, and all values.
 
-    Args:
-        names: names of all candidates.
-        chosen: the candidates to show.
-        sought: candidates that are right.
-        scores: scores of all candidates.
-        others: other values of the candidates, by name.
+    ``names`` and ``values`` are of the chosen, ``scores`` of all, and the only value if left out.
     """
-    values = {"score": scores, **(others or {})}
+    values = values or {"score": scores[list(chosen)]}
     return [
         {
-            "name": names[one],
+            "name": names[at],
             "rank": rank_of(scores, one),
             "right": one in sought,
-            "values": {name: float(row[one]) for name, row in values.items()},
+            "values": {name: float(row[at]) for name, row in values.items()},
         }
-        for one in chosen
+        for at, one in enumerate(chosen)
     ]
 
 
-def _measures(subject: Subject, side: Literal["text", "video"], row: int) -> dict[str, float]:
+def _measures(subject: Subject, side: str, row: int) -> dict[str, float]:
     found = subject.measures.items()
     return {name: float(values[row]) for name, values in found if name.startswith(side)}
 
@@ -332,8 +304,8 @@ def results(subjects: Sequence[Subject], count: int) -> Numbers:
         scores, own = matrices["score"][row], int(subject.owner[query])
         chosen = best(scores, _SHOWN)
         chosen += [] if own in chosen else [own]
-        values = {name: matrix[row] for name, matrix in matrices.items()}
-        hits = hits_of(subject.names, chosen, [own], scores, values)
+        values = {name: matrix[row, chosen] for name, matrix in matrices.items()}
+        hits = hits_of([subject.names[one] for one in chosen], chosen, [own], scores, values)
         measures = _measures(subject, "text", query)
         found.append({"query": subject.text(query), "measures": measures, "hits": hits})
     return {"queries": found}
@@ -370,16 +342,8 @@ def captions(subjects: Sequence[Subject], count: int) -> Numbers:
         if not set(own) & set(chosen):
             chosen.append(max(own, key=lambda row: scores[row]))
         # Beliefs are those of the text among all videos, so whole rows are computed.
-        matrices = subject.matrices(chosen)
-        hits = [
-            {
-                "name": subject.text(row),
-                "rank": rank_of(scores, row),
-                "right": row in own,
-                "values": {name: float(matrix[at, video]) for name, matrix in matrices.items()},
-            }
-            for at, row in enumerate(chosen)
-        ]
+        values = {name: matrix[:, video] for name, matrix in subject.matrices(chosen).items()}
+        hits = hits_of([subject.text(row) for row in chosen], chosen, own, scores, values)
         measures = _measures(subject, "video", video)
         found.append({"query": subject.names[video], "measures": measures, "hits": hits})
     return {"queries": found}
@@ -420,11 +384,7 @@ _ABOVE = 4
 
 
 def failures(subjects: Sequence[Subject], count: int) -> Numbers:
-    """Failed queries drawn by the seed, each of another video, and what scored at least as high.
-
-    Raises:
-        SureshotError: no query failed.
-    """
+    """Failed queries drawn by the seed, each of another video, and what scored at least as high."""
     subject = subjects[0]
     lost = text_ranks(subject.scores, subject.owner) > 1
     if not lost.any():
@@ -436,7 +396,9 @@ def failures(subjects: Sequence[Subject], count: int) -> Numbers:
         scores, own = subject.scores[query], int(subject.owner[query])
         first = best(scores, _ABOVE + 1)
         above = [video for video in first if video != own and scores[video] >= scores[own]]
-        right, *others = hits_of(subject.names, [own, *above[:_ABOVE]], [own], scores)
+        chosen = [own, *above[:_ABOVE]]
+        names = [subject.names[video] for video in chosen]
+        right, *others = hits_of(names, chosen, [own], scores)
         shown.append({"query": subject.text(query), "right": right, "above": others})
     return {"failed": int(lost.sum()), "queries": len(lost), "shown": shown}
 
@@ -462,43 +424,46 @@ def draw_failures(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
 
 # --- re-ranking -----------------------------------------------------------------------------------
 
-After = Literal["score", "printed", "dsl", "inverted_softmax", "qb_norm", "nnn"]
 _TOP_RANKS = 4
-_PLAIN, _PRINTED = "similarity", "printed score"
+_PLAIN = "similarity"
+_OWN = {"score": "score", "printed": "printed score"}  # of DUQ, against its plain similarity
+_BANKED: Mapping[str, Callable[..., np.ndarray]] = {
+    "qb_norm": querybank_norm,
+    "nnn": nearest_neighbour_normalised,
+}
+_CORRECTED: Mapping[str, Callable[..., np.ndarray]] = {
+    "dsl": dual_softmax,
+    "inverted_softmax": inverted_softmax,
+    **_BANKED,
+}
+AFTER = (*_OWN, *_CORRECTED)  # second scores
 
 
 def rank_changes(
     subjects: Sequence[Subject],
     count: int,
-    after: After | None = None,
+    after: str = "score",
     bank: Float[np.ndarray, "captions videos"] | None = None,
 ) -> Numbers:
     """All queries under two scores, and some whose right video moved.
 
     Args:
-        subjects: the model and the split.
-        count: queries to show.
-        after: the second score. ``score``, the default, is the system's own against its plain
+        after: the second score, of `AFTER`. ``score`` is the system's own against its plain
             similarity, ``printed`` the re-ranked one as printed against the same; the others
             correct the system's own score for hubs.
         bank: scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
-
-    Raises:
-        SureshotError: the system has no such scores.
     """
     subject = subjects[0]
-    names, pair = _two_scores(subject, after or "score", bank)
+    names, pair = _two_scores(subject, after, bank)
     ranks = [text_ranks(scores, subject.owner) for scores in pair]
     shown = []
     for query in largest_moves(ranks, count):
-        own = int(subject.owner[query])
-        before, later = (
-            hits_of(subject.names, best(scores[query], _TOP_RANKS), [own], scores[query])
-            for scores in pair
-        )
-        moved = [float(ranks[0][query]), float(ranks[1][query])]
-        text = subject.text(query)
-        shown.append({"query": text, "ranks": moved, "before": before, "after": later})
+        change = {"query": subject.text(query), "ranks": [float(one[query]) for one in ranks]}
+        for key, scores in zip(("before", "after"), pair, strict=True):
+            chosen = best(scores[query], _TOP_RANKS)
+            found = [subject.names[video] for video in chosen]
+            change[key] = hits_of(found, chosen, [int(subject.owner[query])], scores[query])
+        shown.append(change)
     moves = ranks[0] - ranks[1]
     return {
         "scores": list(names),
@@ -538,32 +503,22 @@ def draw_rank_changes(subjects: Sequence[Subject], numbers: Numbers) -> "Figure"
 
 
 def _two_scores(
-    subject: Subject, after: After, bank: Float[np.ndarray, "captions videos"] | None
+    subject: Subject, after: str, bank: Float[np.ndarray, "captions videos"] | None
 ) -> tuple[tuple[str, str], tuple[np.ndarray, np.ndarray]]:
     """Names and matrices of both scores."""
     matrices = subject.matrices(range(len(subject.owner)))
-    own = matrices["score"]
-    match after:
-        case "score" | "printed":
-            second = "score" if after == "score" else _PRINTED
-            if _PLAIN not in matrices or second not in matrices:
-                raise SureshotError(
-                    f"{subject.scorer.system} does not re-rank by itself, as DUQ does. Correct its "
-                    f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
-                )
-            return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
-        case "dsl":
-            corrected = dual_softmax(own)
-        case "inverted_softmax":
-            corrected = inverted_softmax(own)
-        case "qb_norm" | "nnn":
-            if bank is None:
-                raise SureshotError(f"{after} looks at training captions; give their scores.")
-            correct = querybank_norm if after == "qb_norm" else nearest_neighbour_normalised
-            corrected = correct(own, bank)
-        case _:
-            assert_never(after)
-    return ("score", after), (own, corrected)
+    if after in _OWN:
+        second = _OWN[after]
+        if _PLAIN not in matrices or second not in matrices:
+            raise SureshotError(
+                f"{subject.scorer.system} does not re-rank by itself, as DUQ does. Correct its "
+                f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
+            )
+        return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
+    if after in _BANKED and bank is None:
+        raise SureshotError(f"{after} looks at training captions; give their scores.")
+    more = (bank,) if after in _BANKED else ()
+    return ("score", after), (matrices["score"], _CORRECTED[after](matrices["score"], *more))
 
 
 def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:
@@ -591,9 +546,6 @@ def tokens(subjects: Sequence[Subject], count: int) -> Numbers:
     where there is none), each above the best video of each model. Per frame and per learned token
     of the video: its cosine with the token of the text that fits it best, learned ones among them,
     and the word that fits it best; None where the encoder does not know its words.
-
-    Raises:
-        SureshotError: a system does not compare words with frames.
     """
     if len(subjects) > 1:
         return _of_two_models(subjects, count)
@@ -683,11 +635,7 @@ def best_words(
 ) -> list[Numbers | None]:
     """For each frame the word with a token that fits it best, and its cosine.
 
-    Args:
-        words: tokens of a text, learned ones behind those that have names.
-        frames: tokens of a video.
-        mask: which tokens count.
-        names: the word of each token from the first on; an empty one is no word.
+    ``names`` are the words of the tokens from the first on; an empty one is no word.
     """
     held = [place for place, name in enumerate(names) if name and mask[place]]
     if not held:

@@ -20,14 +20,12 @@ from sureshot.settings import to_values
 
 _SETTINGS = 50  # letters of the settings that tell a model from another, at most
 MOST = 2000  # queries looked at; of a larger split some are drawn
-
-# Matrices in which a match is small; in all others it is large.
-SMALL_IS_NEAR = frozenset({"distance", "eta", "wasserstein"})
+SMALL_IS_NEAR = frozenset({"distance", "eta", "wasserstein"})  # in all others a match is large
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A model, or an encoder alone, and a split; queries are at most 2000 captions of the split."""
+    """A model, or an encoder alone, and a split; queries are at most `MOST` of its captions."""
 
     scorer: Scorer
     features: SplitFeatures
@@ -91,7 +89,7 @@ class Subject:
         found = {"score": self.scores[list(queries)]}
         if self.scorer.model is not None:
             with torch.no_grad():
-                more = self.scorer.model.system.matrices(self._texts(queries), self._videos)
+                more = self.scorer.model.system.matrices(self.text_codes(queries), self._videos)
             found |= {name: matrix.cpu().numpy() for name, matrix in more.items()}
         return found
 
@@ -102,12 +100,16 @@ class Subject:
             return {}
         every = range(len(self.captions))
         with torch.no_grad():
-            found = self.scorer.model.system.measures(self._texts(every), self._videos)
+            found = self.scorer.model.system.measures(self.text_codes(every), self._videos)
         return {name: values.cpu().numpy() for name, values in found.items()}
 
     def text_codes(self, queries: Sequence[int]) -> Codes:
         """Codes of some queries; none of an encoder alone."""
-        return {} if self.scorer.model is None else self._texts(queries)
+        if self.scorer.model is None:
+            return {}
+        chosen = [int(self.captions[query]) for query in queries]
+        codes: Codes = code_texts(self.scorer.raw, self.features, chosen)
+        return codes
 
     def video_codes(self, videos: Sequence[int]) -> Codes:
         """Codes of some videos; none of an encoder alone."""
@@ -117,11 +119,7 @@ class Subject:
         return codes
 
     def gaussians(self, queries: Sequence[int]) -> tuple[Gaussian, Gaussian]:
-        """The Gaussians of some queries and of their videos.
-
-        Raises:
-            SureshotError: the system trains none.
-        """
+        """The Gaussians of some queries and of their videos."""
         model = self.scorer.model
         own = [int(video) for video in self.owner[list(queries)]]
         sides = self.text_codes(queries), self.video_codes(own)
@@ -138,18 +136,9 @@ class Subject:
     def _videos(self) -> Codes:
         return self.video_codes(range(len(self.items)))
 
-    def _texts(self, queries: Sequence[int]) -> Codes:
-        chosen = [int(self.captions[query]) for query in queries]
-        codes: Codes = code_texts(self.scorer.raw, self.features, chosen)
-        return codes
-
 
 def tell_apart(first: Subject, second: Subject) -> tuple[str, str]:
-    """Different names for two models of one split.
-
-    Raises:
-        SureshotError: they do not have the same videos and captions, or are one model.
-    """
+    """Different names for two models of one split."""
     if first.features.split != second.features.split:
         raise SureshotError(
             "The two models do not have the same videos and captions; show both the same split."
@@ -166,19 +155,16 @@ def tell_apart(first: Subject, second: Subject) -> tuple[str, str]:
 
 def _unlike_settings(first: Subject, second: Subject) -> tuple[str, str]:
     """Settings in which two models of one system differ, with the values of each."""
-    models = (subject.scorer.model for subject in (first, second))
-    configs = [None if model is None else getattr(model.system, "config", None) for model in models]
+    systems = (getattr(subject.scorer.model, "system", None) for subject in (first, second))
+    configs = [getattr(system, "config", None) for system in systems]
     both = [{} if config is None else to_values(config) for config in configs]
     names = [name for name in both[0] if both[0][name] != both[1].get(name)]
-    ours, theirs = (
-        ", ".join(f"{name} {_setting(values.get(name))}" for name in names) for values in both
-    )
+
+    def written(value: object) -> str:
+        return "default" if value is None else str(value).lower()
+
+    ours, theirs = (", ".join(f"{n} {written(values.get(n))}" for n in names) for values in both)
     return ours, theirs
-
-
-def _setting(value: object) -> str:
-    """A value as a recipe writes it."""
-    return "default" if value is None else str(value).lower()
 
 
 def _unlike_parts(first: Sequence[str], second: Sequence[str]) -> tuple[str, str]:

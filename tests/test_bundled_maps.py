@@ -27,7 +27,7 @@ TEXTS = ["a dog on a beach", "the sea at night", "two men cook"]
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
+def data():
     """Frames of noise and three sentences, as the encoder that ships sees and reads them."""
     encoder = bundled.BundledEncoder("cpu", threads=1, engine="torch")
     pixels = np.random.default_rng(0).integers(0, 256, (3, 90, 120, 3), np.uint8)
@@ -51,9 +51,7 @@ def data() -> Data:
     )
 
 
-def test_the_encoder_computes_with_the_maps_that_are_written(
-    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_encoder_computes_with_the_maps_that_are_written(data, tmp_path, monkeypatch):
     torch.manual_seed(1)
     head = Head(Trial(), data).eval()
     network = Network()
@@ -73,7 +71,7 @@ def test_the_encoder_computes_with_the_maps_that_are_written(
     np.testing.assert_allclose(told @ seen.T, scores([head], data), atol=2e-3)
 
 
-def test_features_are_what_a_network_computes_with_and_are_kept(tmp_path: Path) -> None:
+def test_features_are_what_a_network_computes_with_and_are_kept(tmp_path):
     torch.manual_seed(2)
     network = Network().eval()
     draw = np.random.default_rng(0)
@@ -102,9 +100,7 @@ def test_features_are_what_a_network_computes_with_and_are_kept(tmp_path: Path) 
     assert not torch.allclose(other.frames["looks"], found.frames["looks"], atol=1e-2)
 
 
-def test_what_was_fitted_is_read_the_next_time(
-    data: Data, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_was_fitted_is_read_the_next_time(data, tmp_path, monkeypatch):
     brief = Trial(batch=2, epochs=2, phrases=0.0)
     first = maps.fitted(brief, data, 3, tmp_path)
     other = maps.fitted(brief, data, 4, tmp_path)

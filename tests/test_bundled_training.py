@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 from benchmarks.bundled.__main__ import weights
-from benchmarks.bundled.fit import Settings, drawn, fit, phrase
+from benchmarks.bundled.fit import Settings, drawn, fit
 from benchmarks.bundled.items import Item
 from benchmarks.bundled.measure import recalls
 from benchmarks.bundled.network import Network
@@ -32,7 +32,7 @@ SETTINGS = Settings(epochs=(2,), batch=4, phrases=0.5)
 
 
 @pytest.fixture(scope="module")
-def items(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
+def items(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pictures")
     found = []
     for colour in COLOURS:
@@ -43,7 +43,7 @@ def items(tmp_path_factory: pytest.TempPathFactory) -> list[Item]:
 
 
 @pytest.fixture(scope="module")
-def states(items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> list[list[State]]:
+def states(items, tmp_path_factory):
     folder = tmp_path_factory.mktemp("states")
     made = states_of(items, Backbone(image_network, "cpu", 1), folder, 4)
     kept = states_of(items, Backbone(image_network, "nowhere", 1), folder, 4)  # computes nothing
@@ -52,15 +52,11 @@ def states(items: list[Item], tmp_path_factory: pytest.TempPathFactory) -> list[
 
 
 @pytest.fixture(scope="module")
-def network(
-    items: list[Item], states: list[list[State]], tmp_path_factory: pytest.TempPathFactory
-) -> Network:
+def network(items, states, tmp_path_factory):
     return trained(items, states, tmp_path_factory.mktemp("whole"))
 
 
-def trained(
-    items: list[Item], states: list[list[State]], folder: Path, stop: int | None = None
-) -> Network:
+def trained(items, states, folder, stop=None):
     torch.manual_seed(0)
     network = Network()
     fit(network, items, states, SETTINGS, folder, stop)
@@ -68,9 +64,7 @@ def trained(
 
 
 @pytest.mark.slow
-def test_a_stopped_run_goes_on_as_if_it_had_not_been(
-    items: list[Item], states: list[list[State]], network: Network, tmp_path: Path
-) -> None:
+def test_a_stopped_run_goes_on_as_if_it_had_not_been(items, states, network, tmp_path):
     stopped = trained(items, states, tmp_path, stop=1)
     with torch.no_grad():
         assert not torch.allclose(stopped.texts(["a wall"]), network.texts(["a wall"]), atol=1e-4)
@@ -83,9 +77,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(
             torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
 
 
-def test_what_comes_out_lies_between_the_first_weights_and_the_last(
-    items: list[Item], states: list[list[State]], tmp_path: Path
-) -> None:
+def test_what_comes_out_lies_between_the_first_weights_and_the_last(items, states, tmp_path):
     torch.manual_seed(0)
     first = Network()
     found = []
@@ -99,9 +91,7 @@ def test_what_comes_out_lies_between_the_first_weights_and_the_last(
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_runs_differ_and_their_weights_are_averaged(
-    items: list[Item], states: list[list[State]], tmp_path: Path
-) -> None:
+def test_runs_differ_and_their_weights_are_averaged(items, states, tmp_path):
     torch.manual_seed(0)
     network = Network()
     settings = replace(SETTINGS, epochs=(1, 2), share=1.0)
@@ -116,7 +106,7 @@ def test_runs_differ_and_their_weights_are_averaged(
     assert len(list(tmp_path.iterdir())) == 3
 
 
-def test_a_sentence_is_the_same_beside_others_and_asked_again(network: Network) -> None:
+def test_a_sentence_is_the_same_beside_others_and_asked_again(network):
     texts = ["a wall", "a wall that is much longer than all the others", "", "red"]
     with torch.inference_mode():
         found, again = network.sentences(texts * 2), network.sentences(texts[::-1])
@@ -130,12 +120,8 @@ def test_a_sentence_is_the_same_beside_others_and_asked_again(network: Network) 
 
 
 def test_the_shipped_encoder_computes_what_was_trained(
-    items: list[Item],
-    states: list[list[State]],
-    network: Network,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    items, states, network, tmp_path, monkeypatch
+):
     path = tmp_path / "head.safetensors"
     save_file(weights(network), path)
     monkeypatch.setattr(bundled, "head_path", lambda: path)
@@ -150,15 +136,13 @@ def test_the_shipped_encoder_computes_what_was_trained(
     np.testing.assert_allclose(ours, seen, atol=2e-3)
 
 
-def test_training_tells_colours_apart(
-    items: list[Item], states: list[list[State]], network: Network
-) -> None:
+def test_training_tells_colours_apart(items, states, network):
     torch.manual_seed(0)
     before = recalls(Network(), items, states)
     assert recalls(network, items, states)[0] > before[0]
 
 
-def test_filters_of_single_channels_stay_as_they_are(network: Network) -> None:
+def test_filters_of_single_channels_stay_as_they_are(network):
     before = Network().image.blocks
     tuned, untuned = (n.state_dict() for n in (network.image.blocks, before))
     changed = {name for name, weight in tuned.items() if not torch.equal(weight, untuned[name])}
@@ -167,7 +151,7 @@ def test_filters_of_single_channels_stay_as_they_are(network: Network) -> None:
     assert not any("filter" in name for name in weights(network))
 
 
-def test_what_is_kept_of_other_items_is_not_taken(tmp_path: Path) -> None:
+def test_what_is_kept_of_other_items_is_not_taken(tmp_path):
     kept, backbone = tmp_path / "kept", Backbone(image_network, "cpu", 1)
     found = []
     for colour in ("red", "blue"):
@@ -178,7 +162,7 @@ def test_what_is_kept_of_other_items_is_not_taken(tmp_path: Path) -> None:
     assert not np.allclose(*found, atol=0.1)
 
 
-def test_every_frame_is_in_one_group_with_others_of_its_shape() -> None:
+def test_every_frame_is_in_one_group_with_others_of_its_shape():
     draw = np.random.default_rng(0)
     shapes = [(3, 4), (4, 3), (2, 6)]
     states: list[State] = [
@@ -193,7 +177,7 @@ def test_every_frame_is_in_one_group_with_others_of_its_shape() -> None:
     assert len({len(rows) for rows, _ in groups}) <= 4
 
 
-def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item() -> None:
+def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item():
     # A number in each place of a frame says which frame and which place it is.
     many: list[list[State]] = [
         [np.arange(100, dtype=np.float16).reshape(10, 10, 1) + 100 * row] for row in range(8)
@@ -215,11 +199,3 @@ def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item() -> None:
     assert sides == {7, 8, 9}
     low: list[list[State]] = [[np.zeros((6, 15, 1), np.float16)]]
     assert drawn(items[:1], low, np.array([0]), settings, draw)[1][0].shape == (6, 15, 1)
-
-
-def test_a_phrase_is_of_words_side_by_side() -> None:
-    draw = np.random.default_rng(0)
-    cut = {phrase("a small dog catches the red frisbee", draw) for _ in range(200)}
-    assert cut >= {"dog", "small dog", "small dog catches", "red frisbee"}
-    assert "catches red" not in cut
-    assert phrase("it is on the", draw) == "it is on the"

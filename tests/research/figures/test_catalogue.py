@@ -7,8 +7,8 @@ import pytest
 from PIL import Image
 
 from sureshot import research
-from sureshot.errors import ArgumentError, SureshotError
-from sureshot.research.figures.catalogue import FIGURES, find_figure, listing, write_figure
+from sureshot.errors import SureshotError
+from sureshot.research.figures.catalogue import FIGURES, write_figure
 from tests.research.figures.pictures import untidy
 from tests.trained import saved
 
@@ -45,26 +45,6 @@ def test_what_is_drawn_follows_the_seed_and_the_count(subject):
     assert len(FIGURES["results"].numbers([subject("duq")], 99)["queries"]) == 6
 
 
-def test_unknown_figures_and_models_that_it_does_not_draw_are_refused():
-    with pytest.raises(SureshotError, match="Unknown figure 'matrix'; known: matrices, embeddings"):
-        find_figure("matrix")
-    with pytest.raises(SureshotError, match="results draws one checkpoint, not 2; epochs draws"):
-        find_figure("results", 2)
-    assert find_figure("epochs", 3) is FIGURES["epochs"]
-    with pytest.raises(ArgumentError, match="belongs to matrices and tokens, whose papers compare"):
-        find_figure("results", compare_with=True)
-    assert find_figure("tokens", compare_with=True) is FIGURES["tokens"]
-
-
-def test_every_figure_is_listed_with_what_it_needs():
-    lines = listing().splitlines()
-    assert len(lines) == 2 * len(FIGURES)
-    for (name, figure), first, second in zip(FIGURES.items(), lines[::2], lines[1::2], strict=True):
-        assert first.split()[0] == name and figure.about in first and figure.papers in first
-        more = "; can compare two models" if name in ("matrices", "tokens") else ""
-        assert second.strip() == f"systems: {figure.needs}{more}"
-
-
 def test_a_folder_gets_both_files_and_a_name_one(subject, tmp_path):
     subjects = [subject("xpool")]
     drawn = FIGURES["matrices"].draw(subjects, FIGURES["matrices"].numbers(subjects, 2))
@@ -86,8 +66,3 @@ def test_a_model_is_drawn_and_its_numbers_are_the_value(place, tmp_path):
     assert drawn.files == (tmp_path / "one.svg",) and drawn.files[0].exists()
     assert drawn.model == "duq on tiny, pairs pairs.csv train, 6 videos, 12 captions"
     assert len(drawn.to_dict()["numbers"]["queries"]) == 2
-
-
-def test_a_second_score_belongs_to_rerank(place):
-    with pytest.raises(ArgumentError, match="--after belongs to rerank; matrices shows one score"):
-        research.plot("matrices", "tiny", "pairs", place / "pairs.csv", after="dsl")

@@ -10,7 +10,7 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.systems.base import rows
 from sureshot.research.figures import subject as module
-from sureshot.research.figures.subject import nearest, tell_apart
+from sureshot.research.figures.subject import tell_apart
 
 
 def test_scores_and_matrices_are_those_of_the_system(subject):
@@ -61,11 +61,6 @@ def test_pairs_are_of_different_videos_and_follow_the_seed(subject):
     assert len(subject("duq").pairs(100)) == 6
 
 
-def test_every_caption_of_a_video_may_be_drawn(subject):
-    drawn = {query for seed in range(20) for query in subject("duq", seed).pairs(6)}
-    assert drawn == set(range(12))
-
-
 def test_of_a_large_split_some_queries_are_drawn(subject, monkeypatch):
     whole = subject("xpool")
     assert len(whole.captions) == len(whole.scores) == 12
@@ -77,20 +72,6 @@ def test_of_a_large_split_some_queries_are_drawn(subject, monkeypatch):
         whole.text(int(caption)) for caption in part.captions
     ]
     assert (part.owner == whole.owner[part.captions]).all()
-
-
-def test_gaussians_are_of_the_queries_and_their_videos(subject):
-    duq = subject("duq")
-    texts, videos = duq.gaussians([9, 0])
-    torch.testing.assert_close(texts.mean, duq.text_codes([9, 0])["mean"])
-    torch.testing.assert_close(videos.log_var, duq.video_codes([4, 0])["log_var"])
-
-
-def test_higher_is_nearer_but_for_distances():
-    matrix = np.array([[1.0, 2.0]])
-    for name in ("distance", "eta", "wasserstein"):
-        assert nearest(matrix, name).argmax() == 0
-    assert nearest(matrix, "belief").argmax() == 1
 
 
 def test_two_models_are_told_apart_by_system_or_by_folder(subject):
@@ -105,12 +86,6 @@ def test_two_models_are_told_apart_by_system_or_by_folder(subject):
     part = replace(other, features=replace(other.features, split=fewer))
     with pytest.raises(SureshotError, match="do not have the same videos and captions"):
         tell_apart(one, part)
-
-
-def test_folders_are_named_by_what_they_do_not_share():
-    parts = module._unlike_parts
-    assert parts(("/", "runs", "a", "model"), ("/", "runs", "b", "model")) == ("a", "b")
-    assert parts(("a",), ("a", "model")) == ("a", "a/model")
 
 
 def test_models_of_one_system_are_told_apart_by_their_settings(subject):

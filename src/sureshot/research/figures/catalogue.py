@@ -167,8 +167,10 @@ class Plot:
     """A figure that was drawn.
 
     Attributes:
-        model: model and split, in words; so is ``compare_with``, if there is a second model.
+        model: model and split, in words.
         numbers: the numbers that are drawn, as JSON holds them.
+        files: the pictures that were written.
+        compare_with: second model in words; None without one.
     """
 
     figure: str

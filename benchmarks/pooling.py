@@ -22,12 +22,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from sureshot.models.layers.pooling import (
-    CrossAttentionPooling,
-    fast_scores,
-    precompute,
-    scores_direct,
-)
+from sureshot.models.layers.pooling import CrossAttentionPooling, fast_scores, scores_direct
 
 SAMPLE = 100  # texts and videos over which the two forms' scores are compared
 UNIT = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
@@ -76,7 +71,6 @@ def compare(size: Size) -> None:
         f"ratio: {direct['seconds'] / fast['seconds']:.1f} in time, "
         f"{direct['bytes'] / max(fast['bytes'], 1):.1f} in memory"
     )
-    print(f"of the fast form's time, {fast['prepared']:.2f} s went into preparing the videos")
     print(f"greatest difference of a score: {difference(size):.1e}")
 
 
@@ -85,8 +79,7 @@ def grow(size: Size, counts: list[int]) -> None:
     for count in counts:
         cost = apart(Size(count, count, size.frames, size.dim, size.block), "fast")
         print(
-            f"{count:>6} x {count}: {cost['seconds']:.2f} s "
-            f"({cost['prepared']:.2f} s preparing), peak {cost['bytes'] / 1e6:.0f} MB, "
+            f"{count:>6} x {count}: {cost['seconds']:.2f} s, peak {cost['bytes'] / 1e6:.0f} MB, "
             f"{1e9 * cost['seconds'] / count**2:.0f} ns a pair"
         )
 
@@ -106,20 +99,17 @@ def run(size: Size, form: str) -> dict[str, float]:
     pooling, texts, frames, mask = made_up(size)
     with torch.no_grad():
         # A first small run, so that what torch loads when it first multiplies is not counted.
-        fast_scores(pooling, texts[:2], precompute(pooling, frames[:2], mask[:2]))
+        fast_scores(pooling, texts[:2], frames[:2], mask[:2])
         scores_direct(pooling, texts[:2], frames[:2], mask[:2])
         held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         began = time.perf_counter()
-        prepared = 0.0
         if form == "fast":
-            videos = precompute(pooling, frames, mask)
-            prepared = time.perf_counter() - began
-            fast_scores(pooling, texts, videos)
+            fast_scores(pooling, texts, frames, mask)
         else:
             torch.cat([scores_direct(pooling, part, frames, mask) for part in _parts(texts, size)])
         seconds = time.perf_counter() - began
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return {"seconds": seconds, "prepared": prepared, "bytes": float((peak - held) * UNIT)}
+    return {"seconds": seconds, "bytes": float((peak - held) * UNIT)}
 
 
 def difference(size: Size) -> float:
@@ -127,7 +117,7 @@ def difference(size: Size) -> float:
     pooling, texts, frames, mask = made_up(size)
     texts, frames, mask = texts[:SAMPLE], frames[:SAMPLE], mask[:SAMPLE]
     with torch.no_grad():
-        fast = fast_scores(pooling, texts, precompute(pooling, frames, mask))
+        fast = fast_scores(pooling, texts, frames, mask)
         parts = [scores_direct(pooling, part, frames, mask) for part in _parts(texts, size)]
     return (fast - torch.cat(parts)).abs().max().item()
 

@@ -9,16 +9,7 @@ from tests.walls import COLOURS, SPLITS
 
 TIMES = "00.00.00.000\t00.00.01.000\t00.00.00.000\t00.00.01.000"
 CHARADES = "id,subject,scene,quality,relevance,verified,script,objects,descriptions,actions,length"
-NAMES = (
-    "msrvtt",
-    "msrvtt_full",
-    "msvd",
-    "vatex",
-    "didemo",
-    "lsmdc",
-    "charades",
-    "activitynet",
-)
+NAMES = ("msrvtt", "msrvtt_full", "msvd", "vatex", "didemo", "lsmdc", "charades", "activitynet")
 
 
 def sentences(number: int) -> list[str]:

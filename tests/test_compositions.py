@@ -329,8 +329,7 @@ def test_a_system_goes_the_whole_way(place: Path, tmp_path: Path, settings: Sett
 
 
 @pytest.mark.parametrize(
-    "name",
-    [pytest.param(n, marks=() if n in ANSWERING else whole) for n in known_systems()],
+    "name", [pytest.param(n, marks=() if n in ANSWERING else whole) for n in known_systems()]
 )
 def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) -> None:
     source = {"root": "qa", "videos": "videos"}
@@ -347,10 +346,7 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     kept.save(tmp_path / "again")
     again = AnswerCheckpoint.load(tmp_path / "again")
     questions, seen = encode_questions(
-        replace(chosen.val, split="test").load(),
-        TinyEncoder(),
-        kept.retrieval,
-        place / "cache",
+        replace(chosen.val, split="test").load(), TinyEncoder(), kept.retrieval, place / "cache"
     )
     scores = logits(kept.model(), seen, range(6))
     np.testing.assert_array_equal(logits(again.model(), seen, range(6)), scores)
@@ -394,15 +390,3 @@ def test_every_option_learns_in_every_mode(settings: Settings) -> None:
             for model in (made.eval(), again.eval())
         )
     assert one.isfinite().all() and torch.equal(one, other)
-
-
-@pytest.mark.parametrize("name", BASES)
-def test_other_losses_of_dvtr_leave_those_of_its_base(name: str) -> None:
-    base = load_system(BASES[name], SIZES)
-    alone = base.losses(base.texts(texts(4)), base.videos(videos(4)))
-    for values in ({"loss": "contrastive"}, {"loss": "triplet"}, {"alternate": False}):
-        made = load_system({"name": "dvtr", **values, "base": BASES[name]}, SIZES)
-        codes = made.texts(texts(4)), made.videos(videos(4))
-        made.begin_pass(made.passes - 1)
-        assert alone.keys() <= made.losses(*codes).keys() <= made.weights.keys()
-        assert base.weights.items() <= made.weights.items()

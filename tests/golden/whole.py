@@ -112,15 +112,7 @@ class Official:
 
 
 class Trained:
-    """Our model in the place of an official one, with its CLIP, as a training run has it.
-
-    Args:
-        official: the official one.
-        system: settings of ours.
-        head: where the head's weights are by their official names; those of CLIP are known.
-        optimizer: as in a recipe.
-        openai: whether CLIP's weights go by the names of OpenAI rather than of transformers.
-    """
+    """Our model in the place of an official one, with its CLIP, as a training run has it."""
 
     def __init__(
         self,
@@ -221,14 +213,7 @@ class Trained:
 
 
 class Padding(nn.Module):
-    """A tuned CLIP that also gives what stands at padding, as the official codes do.
-
-    Args:
-        tuned: the CLIP.
-        official: whose batch.
-        frames: name of the frames.
-        masked: whether words look at real ones alone and then all pass for real, and all frames.
-    """
+    """A tuned CLIP that also gives what stands at padding, as the official codes do."""
 
     def __init__(
         self,
@@ -325,15 +310,7 @@ def check_steps(
     losses: Sequence[float],
     before: Callable[[int], None] = lambda step: None,
 ) -> None:
-    """Take the official steps and compare losses and how far each weight has moved.
-
-    Args:
-        trained: our model with its first weights.
-        texts: of the batch.
-        videos: of the batch.
-        losses: the official loss of each step.
-        before: called before each step with its number.
-    """
+    """Take the official steps and compare losses and how far each weight has moved."""
     told = trained.official.told
     group = told["parameter_groups"][0]
     total = int(

@@ -3,22 +3,13 @@
 from dataclasses import replace
 
 import numpy as np
-import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.experts import pack
-from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.base import (
-    Sizes,
-    VideoTokens,
-    text_tokens,
-    video_tokens,
-    without_first,
-)
-from tests.models.systems.every import EXPERTS, SIZES, WIDTH, system, texts, videos
+from sureshot.models.model import Stem, StemConfig
+from sureshot.models.systems.base import Sizes, VideoTokens, video_tokens, without_first
+from tests.models.systems.every import EXPERTS, SIZES, WIDTH, texts, videos
 
 
 def stem(**settings) -> Stem:
@@ -96,38 +87,6 @@ def test_words_are_zero_at_padding_even_for_a_nan_there() -> None:
     films.frames[~films.mask] = torch.nan
     assert made.texts(words).words.isfinite().all()
     assert made.videos(films).frames.isfinite().all()
-
-
-@pytest.mark.parametrize(
-    ("settings", "reason"),
-    [({"width": 0}, "stem.width is 0"), ({"dropout": 1.0}, "stem.dropout is 1.0")],
-)
-def test_settings_out_of_range_are_refused(settings: dict, reason: str) -> None:
-    with pytest.raises(SureshotError, match=reason):
-        StemConfig("linear", **settings)
-
-
-def test_tokens_pass_the_stem_first() -> None:
-    torch.manual_seed(0)
-    stem = Stem(StemConfig("linear", WIDTH, dropout=0.0), Sizes(WIDTH, 3))
-    model = Model(stem, system("duq well_posed distance=mean"))
-    words, films = texts(3), videos(3)
-    for found, expected in (
-        (model.texts(words), model.system.texts(stem.texts(words))),
-        (model.videos(films), model.system.videos(stem.videos(films))),
-    ):
-        assert found.keys() == expected.keys()
-        assert all(torch.equal(found[name], expected[name]) for name in found)
-
-
-def test_texts() -> None:
-    features = TinyEncoder().encode_texts(["a red wall", "blue"])
-    tokens = text_tokens(features)
-    np.testing.assert_array_equal(tokens.sentence.numpy(), features.sentence)
-    np.testing.assert_array_equal(tokens.words.numpy(), features.words)
-    np.testing.assert_array_equal(tokens.mask.numpy(), features.mask)
-    assert tokens.mask.dtype == torch.bool
-    assert tokens.mask.sum(1).tolist() == [3, 1]
 
 
 def test_videos_in_half_precision_become_single() -> None:

@@ -103,10 +103,6 @@ def test_large_numbers_are_no_infinity() -> None:
     check_finite(made, "here")
 
 
-def test_the_named_device_is_taken():
-    assert device_for("cpu") == "cpu"
-
-
 @pytest.mark.parametrize(("there", "expected"), [(True, "cuda"), (False, "cpu")])
 def test_without_a_name_a_gpu_is_taken_where_there_is_one(monkeypatch, there, expected):
     monkeypatch.setattr(torch.cuda, "is_available", lambda: there)

@@ -14,7 +14,6 @@ from typing import Annotated, Any, ClassVar
 
 import torch
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import CARD as TRUST
@@ -25,7 +24,7 @@ from sureshot.models.encoders.base import Encoder
 from sureshot.models.hub_bank import FILE as BANK
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Sizes, load_system
-from sureshot.models.weights import with_weights
+from sureshot.models.weights import save_weights, with_weights
 from sureshot.settings import Ranged, Within, build, read_json, to_values, within
 
 _WIDEST = 65_536  # numbers of a vector that any encoder gives
@@ -41,9 +40,9 @@ class EncoderNote(Ranged):
     Attributes:
         name: what `sureshot.models.encoders.load_encoder` takes; ``encoder`` is the folder of that
             name in the folder of the checkpoint.
-        frames: most frames a video was sampled at.
-        experts: length of the rows of each expert extracted beforehand, by the name of the expert.
-        fps: frames a second that were looked at to begin with; None is all.
+        frames: most frames per video.
+        experts: length of the rows of each expert.
+        fps: frames per second to sample from; None is all.
     """
 
     name: str
@@ -64,7 +63,7 @@ class EncoderNote(Ranged):
 
     @property
     def rule(self) -> Sampling:
-        """Which frames of a whole video the model was trained on."""
+        """Which frames of a whole video it was trained on."""
         return Sampling(self.sampling, self.fps)
 
 
@@ -74,11 +73,11 @@ class Checkpoint:
 
     Attributes:
         system: settings of the system, with its ``name``.
-        recipe: the whole recipe it was trained by; empty if it was not trained by one.
+        recipe: the whole recipe it was trained by, if by one.
         scores: what was measured, by name; never on test data while choosing.
         note: sentences for the card: data, licences, limits.
         tuned: writes the encoder that was trained with the model into a new folder; None where the
-            encoder was left as it is. Saving notes its fingerprint.
+            encoder was left as it is.
     """
 
     model: Model
@@ -91,7 +90,7 @@ class Checkpoint:
 
     @property
     def encoder_name(self) -> str:
-        """The encoder as people know it; where it was trained too, the name of what it began as."""
+        """The encoder as people know it; where it was trained too, what it began as."""
         if self.encoder.name != ENCODER:
             return self.encoder.name
         began = self.recipe.get("encoder")
@@ -100,11 +99,7 @@ class Checkpoint:
     def load_encoder(
         self, folder: str | Path, device: str | None = None, engine: str | None = None
     ) -> Encoder:
-        """The encoder that the model was trained on.
-
-        Raises:
-            ModelError: it is not there or has changed.
-        """
+        """The encoder that the model was trained on, if it is there and has not changed."""
         named = self.encoder.name
         try:
             encoder = encoders.load_encoder(
@@ -123,11 +118,7 @@ class Checkpoint:
         return encoder
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the folder, whole or not at all; what lay there before is replaced.
-
-        Raises:
-            ModelError: it cannot be written, or something lies there that is not of a checkpoint.
-        """
+        """Write the folder, whole or not at all, in place of an older checkpoint."""
         folder = Path(folder)
         _check_free(folder)
         try:
@@ -156,12 +147,9 @@ class Checkpoint:
         )
         try:
             encoder = build(EncoderNote, config["encoder"], "encoder")
-            sizes = Sizes(
-                dim=encoder.dim, channels=encoder.channels, experts=tuple(encoder.experts.items())
-            )
-            make = partial(
-                _built, build(StemConfig, config["stem"], "stem"), config["system"], sizes
-            )
+            sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
+            stem = build(StemConfig, config["stem"], "stem")
+            make = partial(_built, stem, config["system"], sizes)
             model = with_weights(make, folder / WEIGHTS, CONFIG)
         except ModelError:
             raise
@@ -185,8 +173,7 @@ class Checkpoint:
             kept = encoders.load_encoder(str(folder / ENCODER), "cpu")
             noted = replace(noted, name=ENCODER, fingerprint=kept.fingerprint)
         written = replace(self, encoder=noted)
-        weights = {k: v.detach().cpu().contiguous() for k, v in self.model.state_dict().items()}
-        save_file(weights, folder / WEIGHTS)
+        save_weights(self.model, folder / WEIGHTS)
         write_json(folder / CONFIG, written._config())
         write_text(folder / CARD, written._card())
 
@@ -202,7 +189,7 @@ class Checkpoint:
         }
 
     def _card(self) -> str:
-        """The card, with the metadata the Hugging Face hub reads at its top."""
+        """The card, with the metadata that the Hugging Face hub reads at its top."""
         count = sum(p.numel() for p in self.model.parameters())
         tuned = self.encoder.name == ENCODER
         own = f", which was trained with it and is in the folder `{ENCODER}`" if tuned else ""
@@ -252,11 +239,7 @@ def read_config(
     missing: str,
     named: str,
 ) -> dict[str, Any]:
-    """The settings in the folder of a model.
-
-    Args:
-        usual: names of values that are empty tables where the file leaves them out.
-    """
+    """The settings in the folder of a model; ``usual`` tables are empty where they are left out."""
     try:
         config = read_json(path)
     except FileNotFoundError:

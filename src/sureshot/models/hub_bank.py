@@ -80,12 +80,7 @@ class Bank:
         return self.weight * nearest_mean(scores, self.k)
 
     def background(self, scores: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, " texts"]:
-        """Mean of the four best scores of each text with the videos from elsewhere.
-
-        Args:
-            scores: raw scores of the texts with the videos of the bank. Without videos the mean
-                is 0.
-        """
+        """Mean of the four best scores of each text with the bank's videos; 0 without any."""
         if not scores.shape[1]:
             return np.zeros(len(scores))
         count = min(NEAREST, scores.shape[1])
@@ -103,11 +98,7 @@ class Bank:
 
     @classmethod
     def load(cls, folder: str | Path, model: str) -> "Bank | None":
-        """The bank of a model; None if it has none.
-
-        Raises:
-            ModelError: it cannot be read, or was made for another model.
-        """
+        """The bank of a model; None if it has none."""
         path = Path(folder) / FILE
         if not path.is_file():
             return None
@@ -149,7 +140,7 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 
 
 def home_of(model: str) -> Path:
-    """The folder that what belongs to a model lies in; of the bundled one in the package."""
+    """The folder of what belongs to a model; of the bundled one in the package."""
     return Path(encoders.__file__).parent if model == "bundled" else expand(model)
 
 
@@ -158,14 +149,13 @@ def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:
     none = np.zeros(len(sentence), bool)
     k, weight = int(notes["k"]), float(notes["weight"])
     frames, taken = arrays["videos.frames"], arrays["videos.taken"]
-    sizes = {len(sentence), len(words), len(arrays["mask"])}
-    others = {len(frames), len(taken), len(arrays["videos.mask"])}
-    widths = {sentence.shape[1], words.shape[2], frames.shape[2]}
     masks = arrays["mask"], arrays["videos.mask"]
     fits = [m.shape for m in masks] == [words.shape[:2], frames.shape[:2]]
     if not fits or any(m.dtype != bool for m in masks) or taken.ndim != 1:
         raise ValueError("its masks are not those of its parts")
-    if k < 1 or not 0 <= weight < np.inf or [len(s) for s in (sizes, others, widths)] != [1] * 3:
+    fits = len(sentence) == len(words) and len(frames) == len(taken)
+    fits = fits and sentence.shape[1] == words.shape[2] == frames.shape[2]
+    if k < 1 or not 0 <= weight < np.inf or not fits:
         raise ValueError("its parts do not fit together")
     if not all(np.isfinite(array).all() for array in (sentence, words, frames, taken)):
         raise ValueError("it holds numbers that are not finite")

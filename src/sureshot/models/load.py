@@ -53,8 +53,7 @@ class Embedded:
 
     Attributes:
         vectors: unit vectors. The product of a text's and a video's is their score where the model
-            pools frames to one vector, as an encoder alone does; other models choose candidates by
-            it.
+            pools frames to one vector, as an encoder alone does; else it chooses candidates.
         codes: what the model's own similarity compares.
     """
 
@@ -62,7 +61,6 @@ class Embedded:
     codes: Any
 
     def __len__(self) -> int:
-        """How many texts or videos there are."""
         return len(self.vectors)
 
 
@@ -75,7 +73,7 @@ class Scorer:
         model: what scores the features; None is the cosine of a sentence and the mean frame.
         sampling: which frames of a whole video; an index cuts windows and samples those uniformly.
         searchable: what an index is made with; None where the system reads more than one keeps.
-        bank: captions and videos that scores are corrected by; None for a model without any.
+        bank: captions and videos that scores are corrected by.
 
     Examples:
         >>> from sureshot.models.load import load
@@ -102,12 +100,12 @@ class Scorer:
 
     @property
     def trained_on(self) -> str:
-        """Data sets it was trained on, joined by " + "; empty if that is not known."""
+        """Datasets it was trained on, joined by " + "; empty if not known."""
         return " + ".join(dict.fromkeys(part["dataset"] for part in self.recipe.get("train", ())))
 
     @property
     def experts(self) -> tuple[str, ...]:
-        """The experts extracted beforehand that it was trained on."""
+        """The experts that it was trained on."""
         return tuple(name for name, _ in self.raw.experts)
 
     @property
@@ -117,7 +115,7 @@ class Scorer:
 
     @property
     def fingerprint(self) -> str:
-        """What an index of this model, and a calibration card, know it by."""
+        """By which an index and a calibration card know it."""
         return self.require_searchable().fingerprint
 
     @cached_property
@@ -147,16 +145,13 @@ class Scorer:
     ) -> Embedded:
         """Videos as the model compares them, each decoded and sampled as a whole.
 
-        An index cuts long videos into windows first; a search finds the best window.
-
         Args:
             videos: video files, folders of numbered frames or photos, at least one.
-            experts: folder of features extracted beforehand, for a model that was trained on some
-                (see `sureshot.models.encoders.experts`).
+            experts: folder of experts, for a model that was trained on some (see
+                `sureshot.models.encoders.experts`).
 
         Raises:
             VideoError: one of the videos cannot be read; the message names it.
-            ModelError: the model was trained on experts, and no folder of experts is named.
         """
         if self.experts and experts is None:
             raise ModelError(
@@ -175,8 +170,7 @@ class Scorer:
         """The score of every text with every video, higher is better.
 
         Args:
-            corrected: whether the hub correction of the model's bank, if it has one, is taken off,
-                as in a search.
+            corrected: whether the hub correction of the model's bank is taken off, as in a search.
         """
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)
@@ -193,7 +187,7 @@ class Scorer:
         return self.searchable
 
     def _features(self, paths: Sequence[Path], folder: str | Path | None) -> VideoFeatures:
-        """What the encoder sees of some videos, patches pooled as those in training are."""
+        """Features of some videos, patches pooled as in training."""
         encoded = [self._frames(path) for path in paths]
         features = stack([replace(one, patches=pool_grid(one.patches)) for one in encoded])
         if folder is None:
@@ -235,11 +229,6 @@ def load(name: str | Path, device: str | None = None) -> Scorer:
     Raises:
         ModelError: there is no such model, it cannot be reached or trusted, its encoder has changed
             since it was trained, or its bank cannot be used.
-
-    Examples:
-        >>> model = load("tiny")
-        >>> model.embed_texts(["a red wall"]).vectors.shape
-        (1, 24)
     """
     scorer = _without_bank(str(name), device)
     if scorer.searchable is None or not (home_of(scorer.name) / FILE).is_file():
@@ -250,11 +239,7 @@ def load(name: str | Path, device: str | None = None) -> Scorer:
 def load_searchable(
     name: str | Path, device: str | None = None, engine: str | None = None
 ) -> Encoder:
-    """What an index is written and searched with: an encoder alone, or a trained model as one.
-
-    Raises:
-        ModelError: as `load`, and where the model's system reads what an index does not keep.
-    """
+    """What an index is written and searched with: an encoder alone, or a trained model as one."""
     return _without_bank(str(name), device, engine).require_searchable()
 
 
@@ -300,7 +285,7 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
 
 
 def _refuse_system(name: str) -> None:
-    """Say what is missing where a system is named in place of a model."""
+    """Say what is missing where a system is named instead of a model."""
     from sureshot.models.systems.base import find_system
 
     if find_system(name) is not None:
@@ -317,8 +302,7 @@ _VERSION = "retriever-1"  # part of every fingerprint; change it when vectors of
 class Retriever(ModelSimilarity):
     """A trained model as an encoder, so that an index is written with it as with an encoder alone.
 
-    Its vectors are in the space that its system works in; it compares by the system's own
-    similarity what has come through the stem. The model is moved to the device.
+    Its vectors are those that come out of the stem; it compares by the system's own similarity.
     """
 
     def __init__(
@@ -329,21 +313,17 @@ class Retriever(ModelSimilarity):
         place = device_for(device)
         self._model = checkpoint.model.to(place).eval()
         super().__init__(self._model.system, place)
-        self._checkpoint = checkpoint
-        self._encoder = encoder
-        self._folder = folder
-        self.name = str(folder)
-        self.dim = checkpoint.model.stem.sizes.dim
-        self.channels = encoder.channels
+        self._checkpoint, self._encoder, self._folder = checkpoint, encoder, folder
+        self.name, self.dim = str(folder), checkpoint.model.stem.sizes.dim
+        self.channels, self.latin_only = encoder.channels, encoder.latin_only
         self.frame_size = encoder.frame_size
-        self.latin_only = encoder.latin_only
         self.vocabulary: frozenset[str] | None = None
         self.frames = checkpoint.encoder.frames
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
 
     @cached_property
     def fingerprint(self) -> str:
-        """Digest of weights, settings and encoder; the folder's place and card do not count."""
+        """Digest of weights, settings and encoder; neither the folder's place nor its card."""
         from sureshot.models.checkpoint import WEIGHTS
         from sureshot.settings import to_values
 
@@ -371,24 +351,19 @@ class Retriever(ModelSimilarity):
         features = self._encoder.encode_texts(texts)
         with frozen(self._model):
             tokens = self._model.stem.texts(text_tokens(features, self.device))
-        words = np.zeros((*features.mask.shape, self.dim), np.float32)
-        if tokens.words.shape[-1]:  # a stem may leave out what its system does not read
-            words[:] = tokens.words.cpu().numpy()
-        return TextFeatures(
-            sentence=tokens.sentence.cpu().numpy(),
-            words=words,
-            mask=features.mask,
-            truncated=features.truncated,
-        )
+        sentence, words = tokens.sentence.cpu().numpy(), tokens.words.cpu().numpy()
+        if not words.shape[-1]:  # a stem may leave out what its system does not read
+            words = np.zeros((*features.mask.shape, self.dim), np.float32)
+        return TextFeatures(sentence, words, features.mask, features.truncated)
 
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]
     ) -> Shaped[np.ndarray, "frames 3 side side"]:
-        """What the encoder does."""
+        """As the encoder does."""
         return self._encoder.prepare(frames)
 
     def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
-        """Frames as the stem gives them, their patches only where they lie in the same space."""
+        """Frames as the stem gives them, with patches only where they are in the same space."""
         from sureshot.models.model import frozen
         from sureshot.models.systems.base import video_tokens
 

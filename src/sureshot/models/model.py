@@ -30,8 +30,8 @@ class StemConfig(Ranged):
 
     Attributes:
         kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
-        dropout: share of the input features set to zero while training, with ``linear``.
-        backbone: whether a frame's backbone features are read, too, with ``linear``.
+        dropout: share of the input features set to zero while training.
+        backbone: whether a frame's backbone features are read, too.
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
     """
 
@@ -48,8 +48,7 @@ class Stem(nn.Module):
     """Maps features into the space of a system.
 
     Attributes:
-        sizes: sizes of what the stem gives; a linear map drops cells, and leaves the backbone and
-            experts as they are.
+        sizes: of what the stem gives; a linear map drops cells, but neither backbone nor experts.
     """
 
     def __init__(self, config: StemConfig, sizes: Sizes) -> None:

@@ -1,7 +1,7 @@
 """Scores and distances of all pairs as plain functions: rows texts, columns videos."""
 
 from collections.abc import Iterator
-from typing import Literal, assert_never
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -9,40 +9,41 @@ from torch import Tensor
 from torch.nn.functional import normalize
 
 from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.shapes import (
+    FrameMask,
+    Frames,
+    Mask,
+    Matched,
+    Scores,
+    Texts,
+    TextSamples,
+    Tokens,
+    Videos,
+    VideoSamples,
+    WordMask,
+    Words,
+)
 
-Reduction = Literal["mean", "min", "max"]
+Reduction = Literal["mean", "min"]
 
 
-def sample_cosines(
-    texts: Float[Tensor, "texts k dim"], videos: Float[Tensor, "videos m dim"]
-) -> Float[Tensor, "texts k videos m"]:
-    """Cosine of every sample of every text with every sample of every video, in [-1, 1].
-
-    A zero vector has cosine 0 with everything.
-    """
+def sample_cosines(texts: TextSamples, videos: VideoSamples) -> Float[Tensor, "texts k videos m"]:
+    """Cosine of every sample of every text with every sample of every video, in [-1, 1]."""
     return torch.einsum("tkd,vmd->tkvm", normalize(texts, dim=-1), normalize(videos, dim=-1))
 
 
 def sample_distance(
-    texts: Float[Tensor, "texts k dim"],
-    videos: Float[Tensor, "videos m dim"],
-    reduction: Reduction = "mean",
-    *,
-    block: int = 64,
-) -> Float[Tensor, "texts videos"]:
-    r"""Cosine distance between sets of samples, by one rule for all pairs.
+    texts: TextSamples, videos: VideoSamples, reduction: Reduction = "mean", *, block: int = 64
+) -> Scores:
+    r"""Cosine distance between sets of samples, in [0, 2], by one rule for all pairs.
 
     .. math:: d(z_t^m, z_v^n) = 1 - \cos(z_t^m, z_v^n)
 
     Args:
         reduction: what becomes of the distances of all pairs of samples. ``mean`` ranks best where
-            the samples are noisy and needs no tensor of all pairs; ``min`` and ``max`` look at the
-            two closest and the two farthest.
-        block: texts compared at once by ``min`` and ``max``, whose largest tensor has
-            block x videos x K x K numbers.
-
-    Returns:
-        Distances in [0, 2], lower is better.
+            the samples are noisy and needs no tensor of all pairs; ``min`` takes the two closest.
+        block: texts compared at once by ``min``, whose largest tensor has block x videos x K x K
+            numbers.
 
     References:
         DUQ eq. 10.
@@ -53,30 +54,19 @@ def sample_distance(
 
     Examples:
         >>> text, video = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]])
-        >>> [sample_distance(text, video, how).item() for how in ("mean", "min", "max")]
-        [0.5, 0.0, 1.0]
+        >>> [sample_distance(text, video, how).item() for how in ("mean", "min")]
+        [0.5, 0.0]
     """
-    match reduction:
-        case "mean":
-            # The mean of all inner products is the inner product of the means.
-            middle = normalize(texts, dim=-1).mean(1), normalize(videos, dim=-1).mean(1)
-            return 1 - middle[0] @ middle[1].T
-        case "min":
-            parts = [1 - cosines.max(-1).values for cosines in _blocks(texts, videos, block)]
-        case "max":
-            parts = [1 - cosines.min(-1).values for cosines in _blocks(texts, videos, block)]
-        case _:
-            assert_never(reduction)
-    return torch.cat(parts)
+    if reduction == "mean":
+        # The mean of all inner products is the inner product of the means.
+        middle = normalize(texts, dim=-1).mean(1), normalize(videos, dim=-1).mean(1)
+        return 1 - middle[0] @ middle[1].T
+    return 1 - torch.cat([cosines.max(-1).values for cosines in _blocks(texts, videos, block)])
 
 
 def labelled_distance(
-    texts: Float[Tensor, "texts k dim"],
-    videos: Float[Tensor, "videos m dim"],
-    matched: Bool[Tensor, "texts videos"],
-    *,
-    block: int = 64,
-) -> Float[Tensor, "texts videos"]:
+    texts: TextSamples, videos: VideoSamples, matched: Matched, *, block: int = 64
+) -> Scores:
     r"""Cosine distance of the closest samples for matched pairs, of the farthest for all others.
 
     .. math:: d(z_t^i, z_v^j) = \begin{cases}
@@ -88,21 +78,15 @@ def labelled_distance(
     the label is not known it is undefined. Even as a loss it shows the model a matrix that the
     selection has already sorted; `sample_distance` trains and tests by the same rule.
 
-    Args:
-        block: texts compared at once; the largest tensor has block x videos x K x K numbers.
-
     References:
         DUQ eq. 11.
     """
-    parts = [
-        (cosines.max(-1).values, cosines.min(-1).values)
-        for cosines in _blocks(texts, videos, block)
-    ]
-    closest, farthest = (torch.cat(part) for part in zip(*parts, strict=True))
+    both = [(c.max(-1).values, c.min(-1).values) for c in _blocks(texts, videos, block)]
+    closest, farthest = (torch.cat(part) for part in zip(*both, strict=True))
     return 1 - torch.where(matched, closest, farthest)
 
 
-def kl_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+def kl_distance(texts: Gaussian, videos: Gaussian) -> Scores:
     """Mean of both Kullback-Leibler divergences of all pairs, in nats, at least 0.
 
     One divergence is `kl_between` of `layers.gaussian`. Two matrix products of 2 D columns take
@@ -114,17 +98,17 @@ def kl_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts video
     video_square = videos.log_var.exp() + videos.mean.square()
     # With precision p = 1 / variance: the sum over d of (variance + mean^2) of the one times p of
     # the other, and the rest of (mean - mean')^2 (p + p').
-    squares = torch.cat([text_square, text_weight], -1) @ _stacked(video_weight, video_square)
-    crossed = torch.cat([texts.mean * text_weight, texts.mean], -1) @ _stacked(
-        videos.mean, videos.mean * video_weight
-    )
+    of_videos = torch.cat([video_weight, video_square], -1)
+    squares = torch.cat([text_square, text_weight], -1) @ of_videos.T
+    of_videos = torch.cat([videos.mean, videos.mean * video_weight], -1)
+    crossed = torch.cat([texts.mean * text_weight, texts.mean], -1) @ of_videos.T
     own = (texts.mean.square() * text_weight).sum(-1)[:, None]
     theirs = (videos.mean.square() * video_weight).sum(-1)
     total = squares - 2 * crossed + own + theirs - 2 * texts.mean.shape[-1]
     return (0.25 * total).clamp(min=0)
 
 
-def wasserstein_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+def wasserstein_distance(texts: Gaussian, videos: Gaussian) -> Scores:
     """Squared 2-Wasserstein distance of all pairs, as `wasserstein2` of `layers.gaussian`.
 
     It is the squared distance of the vectors that hold means and deviations, so one matrix product
@@ -136,7 +120,7 @@ def wasserstein_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "te
     )
 
 
-def expected_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+def expected_distance(texts: Gaussian, videos: Gaussian) -> Scores:
     r"""Mean squared distance between a sample of each text and one of each video.
 
     .. math:: \mathbb{E} \lVert z - z' \rVert^2
@@ -153,7 +137,7 @@ def expected_distance(texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts
 
 
 def _blocks(
-    texts: Float[Tensor, "texts k dim"], videos: Float[Tensor, "videos m dim"], block: int
+    texts: TextSamples, videos: VideoSamples, block: int
 ) -> Iterator[Float[Tensor, "block videos km"]]:
     """Cosines of all pairs of samples, the pairs in the last dimension, some texts at a time."""
     texts, videos = normalize(texts, dim=-1), normalize(videos, dim=-1)
@@ -163,15 +147,7 @@ def _blocks(
         yield cosines.flatten(2)
 
 
-def _stacked(
-    upper: Float[Tensor, "videos dim"], lower: Float[Tensor, "videos dim"]
-) -> Float[Tensor, "dim2 videos"]:
-    return torch.cat([upper, lower], -1).T
-
-
-def _squared_distance(
-    texts: Float[Tensor, "texts dim"], videos: Float[Tensor, "videos dim"]
-) -> Float[Tensor, "texts videos"]:
+def _squared_distance(texts: Texts, videos: Videos) -> Scores:
     lengths = texts.square().sum(-1)[:, None] + videos.square().sum(-1)
     # Rounding can leave a small negative number where the two are equal.
     return (lengths - 2 * texts @ videos.T).clamp(min=0)
@@ -181,26 +157,28 @@ _LOW = -4.0  # below any cosine, which half precision may round to a little beyo
 
 
 def token_interaction(
-    words: Float[Tensor, "texts words dim"],
-    frames: Float[Tensor, "videos frames dim"],
-    word_mask: Bool[Tensor, "texts words"],
-    frame_mask: Bool[Tensor, "videos frames"],
+    words: Words,
+    frames: Frames,
+    word_mask: WordMask,
+    frame_mask: FrameMask,
+    word_weights: Float[Tensor, "texts words"] | None = None,
+    frame_weights: Float[Tensor, "videos frames"] | None = None,
     *,
     block: int = 32,
-) -> Float[Tensor, "texts videos"]:
+) -> Scores:
     r"""How well, on average, a token finds its best counterpart on the other side.
 
-    .. math:: s = \frac12 \Big( \frac1N \sum_n \max_m \cos(w_n, f_m)
-        + \frac1M \sum_m \max_n \cos(w_n, f_m) \Big)
+    .. math:: s = \frac12 \Big( \sum_n a_n \max_m \cos(w_n, f_m)
+        + \sum_m b_m \max_n \cos(w_n, f_m) \Big)
+
+    In [-1, 1]. An item without a real token scores ``-inf`` with everything.
 
     Args:
+        word_weights: a, with sum 1 over the real words of each text; None is 1 / N each.
+        frame_weights: b, likewise; None is 1 / M each.
         block: texts compared at once, those of about as many words together. The largest tensor
             has block x words x videos x frames numbers; gradients do not keep it. The result is
             the same for every block up to rounding.
-
-    Returns:
-        Rows texts, columns videos, higher is better, in [-1, 1]. What stands at padding has no
-        influence. An item without a real token scores ``-inf`` with everything.
 
     References:
         UATVR eq. 7, with the average that the sentence after it asks for; eq. 8 is the same sum
@@ -215,43 +193,7 @@ def token_interaction(
         >>> token_interaction(words, frames, torch.ones(1, 2).bool(), torch.ones(1, 1).bool())
         tensor([[0.7500]])
     """
-    return weighted_token_interaction(
-        words,
-        frames,
-        _equal_weights(word_mask, words),
-        _equal_weights(frame_mask, frames),
-        word_mask,
-        frame_mask,
-        block=block,
-    )
-
-
-def weighted_token_interaction(
-    words: Float[Tensor, "texts words dim"],
-    frames: Float[Tensor, "videos frames dim"],
-    word_weights: Float[Tensor, "texts words"],
-    frame_weights: Float[Tensor, "videos frames"],
-    word_mask: Bool[Tensor, "texts words"],
-    frame_mask: Bool[Tensor, "videos frames"],
-    *,
-    block: int = 32,
-) -> Float[Tensor, "texts videos"]:
-    r"""As `token_interaction`, with a weight for each token in place of the mean.
-
-    .. math:: s = \frac12 \Big( \sum_n a_n \max_m \cos(w_n, f_m)
-        + \sum_m b_m \max_n \cos(w_n, f_m) \Big)
-
-    Args:
-        word_weights: a, with sum 1 over the real words of each text; those of padding do not count.
-        frame_weights: b, likewise for the frames of each video.
-    """
-    # Padding is set to zero first: a NaN there must not come back through the gradient.
-    words = _units(words.masked_fill(~word_mask[..., None], 0))
-    frames = _units(frames.masked_fill(~frame_mask[..., None], 0))
-    word_weights = word_weights.masked_fill(~word_mask, 0)
-    frame_weights = frame_weights.masked_fill(~frame_mask, 0)
     real = word_mask.any(1)[:, None] & frame_mask.any(1)
-    # A caption has half as many words as the longest of its batch: padding is left out.
     words, word_weights, word_mask = _real_first(words, word_weights, word_mask)
     frames, frame_weights, frame_mask = _real_first(frames, frame_weights, frame_mask)
     # Two more dimensions take _LOW from a pair for each of its sides that is padding, so that the
@@ -262,62 +204,47 @@ def weighted_token_interaction(
     parts = []
     for start in range(0, max(len(words), 1), block):
         rows, longest = order[start : start + block], max([1, *most[start : start + block]])
-        few, theirs = words[rows][:, :longest], word_weights[rows][:, :longest]
-        parts.append(_block(few, frames, theirs, frame_weights))
+        # t texts, w words, v videos, f frames
+        cosine = torch.einsum("twd,vfd->twvf", words[rows][:, :longest], frames)
+        # `max` over one dimension keeps indices for the gradient; `amax` would keep all of it.
+        best, weights = cosine.max(-1).values, word_weights[rows][:, :longest]
+        from_words = torch.einsum("twv,tw->tv", best, weights)
+        from_frames = torch.einsum("tvf,vf->tv", cosine.max(1).values, frame_weights)
+        parts.append(0.5 * (from_words + from_frames))
     return torch.cat(parts)[order.argsort()].masked_fill(~real, -torch.inf)
 
 
-def _block(
-    words: Float[Tensor, "texts words dim"],
-    frames: Float[Tensor, "videos frames dim"],
-    word_weights: Float[Tensor, "texts words"],
-    frame_weights: Float[Tensor, "videos frames"],
-) -> Float[Tensor, "texts videos"]:
-    # t texts, w words, v videos, f frames
-    cosine = torch.einsum("twd,vfd->twvf", words, frames)
-    # `max` over one dimension keeps indices for the gradient; `amax` would keep the large tensor.
-    from_words = torch.einsum("twv,tw->tv", cosine.max(-1).values, word_weights)
-    from_frames = torch.einsum("tvf,vf->tv", cosine.max(1).values, frame_weights)
-    return 0.5 * (from_words + from_frames)
-
-
-def _counts(mask: Bool[Tensor, "batch tokens"]) -> list[int]:
+def _counts(mask: Mask) -> list[int]:
     """How many tokens of each item are real; all where only shapes are computed with."""
     counts: list[int] = [mask.shape[1]] * len(mask) if mask.is_meta else mask.sum(1).tolist()
     return counts
 
 
 def _real_first(
-    tokens: Float[Tensor, "batch tokens dim"],
-    weights: Float[Tensor, "batch tokens"],
-    mask: Bool[Tensor, "batch tokens"],
+    tokens: Tokens, weights: Float[Tensor, "items tokens"] | None, mask: Mask
 ) -> tuple[
-    Float[Tensor, "batch most dim"], Float[Tensor, "batch most"], Bool[Tensor, "batch most"]
+    Float[Tensor, "items most dim"], Float[Tensor, "items most"], Bool[Tensor, "items most"]
 ]:
-    """The same with what is padding in all items cut off, and each item's padding at its end."""
+    """Unit tokens, weights and mask without what is padding in all items, and padding at the end.
+
+    A caption has half as many words as the longest of its batch.
+    """
+    # Padding is set to zero first: a NaN there must not come back through the gradient. 1e-12 is 0
+    # in half precision, where tokens of zeros shall stay, too.
+    tokens = tokens.masked_fill(~mask[..., None], 0)
+    tokens = normalize(tokens, dim=-1, eps=max(1e-12, torch.finfo(tokens.dtype).tiny))
+    if weights is None:
+        weights = mask.to(tokens.dtype) / mask.sum(1, keepdim=True).clamp(min=1)
+    weights = weights.masked_fill(~mask, 0)
     most = max([1, *_counts(mask)])
     places = (~mask).to(torch.uint8).argsort(dim=1, stable=True)[:, :most]
     chosen = places[..., None].expand(-1, -1, tokens.shape[-1])
     return tokens.gather(1, chosen), weights.gather(1, places), mask.gather(1, places)
 
 
-def _units(tokens: Float[Tensor, "batch tokens dim"]) -> Float[Tensor, "batch tokens dim"]:
-    """Tokens at unit length; those of zeros stay, also where 1e-12 is 0 in half precision."""
-    return normalize(tokens, dim=-1, eps=max(1e-12, torch.finfo(tokens.dtype).tiny))
-
-
-def _low(
-    mask: Bool[Tensor, "batch tokens"], like: Float[Tensor, "batch tokens dim"]
-) -> Float[Tensor, "batch tokens 1"]:
+def _low(mask: Mask, like: Tokens) -> Float[Tensor, "items tokens 1"]:
     """What padding gets and a real token does not: less than any cosine."""
     return (~mask)[..., None].to(like.dtype) * _LOW
-
-
-def _equal_weights(
-    mask: Bool[Tensor, "batch tokens"], like: Float[Tensor, "batch tokens dim"]
-) -> Float[Tensor, "batch tokens"]:
-    count = mask.sum(1, keepdim=True).clamp(min=1)
-    return mask.to(like.dtype) / count
 
 
 def rerank_as_printed(
@@ -340,16 +267,7 @@ def rerank_as_printed(
     branches reject (-0.3 and -0.3) beats one that both accept a little (0.28 and 0.28).
     `rerank` does neither.
 
-    Args:
-        similarity: cosines, in [-1, 1].
-        distance: cosine distances, in [0, 2], for all pairs by one rule.
-        similarity_vacuity: uncertainty of each query from its similarities, in (0, 1].
-        distance_vacuity: the same from its distances.
-        gamma_distance: 0.1 in the paper.
-        gamma_similarity: 0.1 in the paper.
-
-    Returns:
-        Scores, higher is better, in [-2, 2].
+    In [-2, 2], of cosines s, cosine distances d in [0, 2] and vacuities u in (0, 1].
 
     References:
         DUQ eq. 16, with the closing bracket that is missing in print.
@@ -369,14 +287,12 @@ def candidate_bonus(
     With evidence from cosines a **high** vacuity therefore marks a distinctive candidate, and the
     bonus is positive for it. Check that on validation data before turning to another evidence.
 
+    Mean 0; all 0 where the candidates do not differ, or there is only one.
+
     Args:
-        vacuity: uncertainty of each candidate over the bank, in (0, 1]: the vacuity of the
-            transposed evidence of bank x candidates.
+        vacuity: that of the transposed evidence of bank x candidates, in (0, 1].
         bank: scores of a bank of queries, for instance the training texts. Never the queries under
             test: a score must not depend on what else is asked.
-
-    Returns:
-        Mean 0; all 0 where the candidates do not differ, or there is only one.
 
     Differs:
         The paper lowers the scores of uncertain items. For candidates that promotes the hubs.
@@ -394,11 +310,7 @@ def rerank(
     bonus: Float[Tensor, " candidates"],
     weight: float = 0.1,
 ) -> Float[Tensor, "queries candidates"]:
-    """Scores with a share of each candidate's bonus added; weight 0 leaves them as they are.
-
-    Args:
-        bonus: what `candidate_bonus` gives for a bank of the same kind of scores.
-        weight: share of the bonus, to be chosen on validation data; 0.1 to 0.3 are gentle.
+    """Scores plus a share of each candidate's bonus; choose the share on validation data.
 
     Examples:
         >>> rerank(torch.tensor([[0.5, 0.5]]), torch.tensor([-1.0, 1.0]))

@@ -35,17 +35,16 @@ _VIDEOS = 512  # coded at once
 
 
 class Similarity(ABC):
-    """A way to compare texts with videos. What it codes of either side is its own affair."""
+    """A way to compare texts with videos. What it codes of either side is its own affair.
 
-    @property
-    def experts(self) -> ExpertSizes:
-        """The experts that it reads of videos, and how long their rows are."""
-        return ()
+    Attributes:
+        experts: those that it reads of videos, and how long their rows are.
+        hub_corrected: whether scores are products of vectors and mean frames minus a hub
+            correction.
+    """
 
-    @property
-    def hub_corrected(self) -> bool:
-        """Whether scores are products of vectors and pooled frames minus a hub correction."""
-        return False
+    experts: ExpertSizes = ()
+    hub_corrected = False
 
     @abstractmethod
     def texts(self, texts: TextFeatures) -> Any:
@@ -81,7 +80,7 @@ class MeanFrames(Similarity):
     """An encoder alone: the cosine of a sentence and of the mean of a video's frames."""
 
     def texts(self, texts: TextFeatures) -> Float[np.ndarray, "texts dim"]:
-        """The sentences, at unit length even where they were kept in 16 bits."""
+        """Sentences at unit length, even where they were kept in 16 bits."""
         return unit_vectors(texts.sentence)
 
     def videos(self, videos: VideoFeatures) -> Float[np.ndarray, "videos dim"]:
@@ -112,23 +111,18 @@ class MeanFrames(Similarity):
 class ModelSimilarity(Similarity):
     """A trained model: the similarity that its system was trained with.
 
-    The model computes in evaluation mode and is left in the mode that it was in.
-
     Args:
         model: a `Model` codes what an encoder gives; a `System` alone codes what came through the
             model's stem, which is what an index keeps. Both give the same codes.
     """
 
     def __init__(self, model: "Model | System", device: str = "cpu") -> None:
-        self.device = device
-        self._coder = model
-
-    @property
-    def experts(self) -> ExpertSizes:
-        """Those that the model was trained on; none for a system alone."""
         from sureshot.models.model import Model
 
-        return self._coder.stem.sizes.experts if isinstance(self._coder, Model) else ()
+        self.device, self._coder = device, model
+        self._system = model.system if isinstance(model, Model) else model
+        if isinstance(model, Model):
+            self.experts = model.stem.sizes.experts
 
     def texts(self, texts: TextFeatures) -> "Codes":
         """The system's codes."""
@@ -138,15 +132,13 @@ class ModelSimilarity(Similarity):
             return self._coder.texts(text_tokens(texts, self.device))
 
     def videos(self, videos: VideoFeatures) -> "Codes":
-        """The system's codes, worked out for some videos at a time."""
+        """The system's codes."""
         from sureshot.models.systems.base import video_tokens
 
-        parts = []
+        firsts = range(0, max(len(videos.mask), 1), _VIDEOS)
+        parts = (videos.part(slice(first, first + _VIDEOS)) for first in firsts)
         with self._frozen():
-            for first in range(0, max(len(videos.mask), 1), _VIDEOS):
-                part = videos.part(slice(first, first + _VIDEOS))
-                parts.append(self._coder.videos(video_tokens(part, self.device)))
-        return self.join(parts)
+            return self.join([self._coder.videos(video_tokens(p, self.device)) for p in parts])
 
     def join(self, parts: Sequence["Codes"]) -> "Codes":
         """All codes; token axes are padded to the longest."""
@@ -174,12 +166,6 @@ class ModelSimilarity(Similarity):
 
         return frozen(self._coder)
 
-    @property
-    def _system(self) -> "System":
-        from sureshot.models.model import Model
-
-        return self._coder.system if isinstance(self._coder, Model) else self._coder
-
 
 class CorrectedVideos(NamedTuple):
     """Codes of videos, and what the hub correction takes off the scores of each."""
@@ -193,23 +179,12 @@ class HubCorrected(Similarity):
 
     Args:
         stored: what codes the bank's captions and videos, which are kept as they came through the
-            model's stem; None is ``base``, for which that makes no difference.
+            model's stem; None is ``base``.
     """
 
     def __init__(self, base: Similarity, bank: Bank, stored: Similarity | None = None) -> None:
-        self._base = base
-        self._bank = bank
-        self._stored = stored or base
-
-    @property
-    def experts(self) -> ExpertSizes:
-        """Those of the base."""
-        return self._base.experts
-
-    @property
-    def hub_corrected(self) -> bool:
-        """True where the base compares by mean frames."""
-        return isinstance(self._base, MeanFrames)
+        self._base, self._bank, self._stored = base, bank, stored or base
+        self.experts, self.hub_corrected = base.experts, isinstance(base, MeanFrames)
 
     def texts(self, texts: TextFeatures) -> Any:
         """Codes of the base."""
@@ -244,7 +219,7 @@ class HubCorrected(Similarity):
         return self._base.video_vectors(videos.codes)
 
     def background(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
-        """What each text scores with the videos of the bank, see `Bank.background`."""
+        """As `Bank.background`."""
         if not len(self._bank.frames):
             return None
         return self._bank.background(self._base.similarity(texts, self._videos))

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from sureshot.errors import ModelError, SureshotError
@@ -25,11 +25,7 @@ _KINDS = {torch.bool: {"BOOL"}, torch.int64: {"I64"}, torch.int32: {"I32"}, torc
 
 
 def with_weights(make: Callable[[], _Network], path: Path, settings: str) -> _Network:
-    """A network with the weights of a file.
-
-    Args:
-        make: builds it with fresh weights; called twice, first without memory for them.
-    """
+    """A network with the weights of a file; ``make`` is called twice, first without memory."""
     folder = plain(path.parent)
     try:
         there = _header(path)
@@ -44,6 +40,12 @@ def with_weights(make: Callable[[], _Network], path: Path, settings: str) -> _Ne
         ) from None
     check_finite(network, folder)
     return network
+
+
+def save_weights(network: nn.Module, path: Path) -> None:
+    """Write what `with_weights` reads."""
+    tensors = network.state_dict().items()
+    save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors}, path)
 
 
 def check_finite(network: nn.Module, named: str) -> None:
@@ -89,25 +91,21 @@ def _compare(
     there: dict[str, tuple[str, tuple[int, ...]]], wanted: dict[str, Tensor], fit: str
 ) -> None:
     """See that a header has the tensors of a network and no other, each of its shape and kind."""
-    odd = ""
+    odd = []
     for name, tensor in wanted.items():
         kind, shape = there.get(name, ("", ()))
         kinds = _REAL if tensor.is_floating_point() else _KINDS.get(tensor.dtype, set())
         if not kind:
-            odd = f"{name} is missing"
+            odd.append(f"{name} is missing")
         elif shape != tuple(tensor.shape):
-            odd = f"{name} has the shape {list(shape)}, not {list(tensor.shape)}"
+            odd.append(f"{name} has the shape {list(shape)}, not {list(tensor.shape)}")
         elif kind not in kinds:
-            odd = f"{name} is of the type {kind}"
-        if odd:
-            break
-    extra = there.keys() - wanted.keys()
-    if not odd and extra:
-        odd = f"{min(extra)} is of no layer"
+            odd.append(f"{name} is of the type {kind}")
+    odd += [f"{name} is of no layer" for name in sorted(there.keys() - wanted.keys())]
     if odd:
         raise ModelError(
-            f"{fit} ({plain(odd)[:300]}): it is damaged, or its layers have changed since; copy or "
-            "train it again."
+            f"{fit} ({plain(odd[0])[:300]}): it is damaged, or its layers have changed since; copy "
+            "or train it again."
         )
 
 

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordLevel, WordPiece
 
@@ -12,7 +11,6 @@ from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.base import (
     FrameFeatures,
     HasWords,
-    cosine,
     encode_together,
     mean_pool,
     pool_grid,
@@ -211,20 +209,3 @@ def test_pool_grid_equals_a_slow_loop(across, side):
 def test_patches_that_are_few_or_no_square_come_back_as_they_are(count):
     patches = np.random.default_rng(0).normal(size=(2, count, 3))
     assert pool_grid(patches, 3) is patches
-
-
-def units(count):
-    numbers = npst.arrays(np.float64, (count, 4), elements=st.floats(-1, 1))
-    lengths = numbers.filter(lambda a: (np.linalg.norm(a, axis=1) > 1e-3).all())
-    return lengths.map(lambda a: a / np.linalg.norm(a, axis=1, keepdims=True))
-
-
-@given(units(3), units(5))
-def test_rows_are_texts_and_columns_videos_within_minus_one_and_one(texts, videos):
-    scores = cosine(texts, videos)
-    assert scores.shape == (3, 5)
-    assert np.abs(scores).max() <= 1 + 1e-9
-    for row, text in enumerate(texts):
-        for column, video in enumerate(videos):
-            expected = sum(a * b for a, b in zip(text, video, strict=True))
-            assert scores[row, column] == pytest.approx(expected, abs=1e-12)

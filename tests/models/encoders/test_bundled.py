@@ -15,7 +15,6 @@ from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
 from sureshot.models.encoders import bundled
-from sureshot.models.encoders.backbone import SIDE
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.encoders.bundled import (
     TUNED_BLOCK,
@@ -151,32 +150,6 @@ def test_frames_follow_the_equation_of_the_bridge(bridge: BridgeEncoder, noise: 
     fitted = {k: v.astype(np.float64) for k, v in bridge._correction.items()}
     mapped = (features.frames - fitted["video_mean"]) @ fitted["map"]
     assert np.allclose(bridge.encode_frames(bridge.prepare(noise)).frames, mapped, atol=1e-5)
-
-
-@pytest.mark.parametrize("size", [(1, 1), (17, 900), (900, 17), (300, 300), (720, 1280)])
-def test_any_size_is_brought_to_about_as_many_pixels(
-    bridge: BridgeEncoder, size: tuple[int, int]
-) -> None:
-    prepared = bridge.prepare(np.zeros((1, *size, 3), np.uint8))
-    rows, columns = prepared.shape[2:]
-    assert 0.97 < rows * columns / SIDE**2 < 1.03
-    shape = min(max(size[1] / size[0], 0.4), 2.5)
-    assert abs(columns / rows / shape - 1) < 0.02
-
-
-def test_texts_are_centred_unit_vectors(bridge: BridgeEncoder) -> None:
-    features = bridge.encode_texts(["a dog", "a cat"])
-    alone = BridgeEncoder(corrected=False).encode_texts(["a dog", "a cat"])
-    assert np.allclose(np.linalg.norm(features.sentence, axis=1), 1, atol=1e-6)
-    assert np.array_equal(features.words, alone.words)
-    assert not np.allclose(features.sentence, alone.sentence)
-
-
-def test_fingerprint_tells_the_corrected_model_from_the_bridge(
-    bridge: BridgeEncoder,
-) -> None:
-    assert bridge.fingerprint == BridgeEncoder().fingerprint
-    assert bridge.fingerprint != BridgeEncoder(corrected=False).fingerprint
 
 
 def test_tampered_weights_are_not_loaded(

@@ -11,12 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.models.encoders.experts import (
-    expert_sizes,
-    pack,
-    presence,
-    read_experts,
-)
+from sureshot.models.encoders.experts import expert_sizes, pack, presence, read_experts
 from sureshot.research.features import convert_pickle
 
 
@@ -314,15 +309,6 @@ def test_the_experts_are_those_of_the_pickle(tmp_path: Path) -> None:
     }
 
 
-def test_several_pickles_make_one_folder(tmp_path: Path) -> None:
-    for name in ("senet154-avg", "densenet161-avg"):
-        convert_pickle(pickled(tmp_path / f"{name}.pickle", FEATURES), tmp_path / "experts")
-    found = read_experts(tmp_path / "experts", ["video0"])["video0"]
-    assert set(found) == {"senet154-avg", "densenet161-avg"}
-    with pytest.raises(SureshotError, match=r"experts has an expert senet154-avg already; choose"):
-        convert_pickle(tmp_path / "senet154-avg.pickle", tmp_path / "experts")
-
-
 @pytest.mark.parametrize(
     ("features", "reason"),
     [
@@ -357,9 +343,3 @@ def test_a_pickle_with_code_is_refused_and_not_run(tmp_path: Path, protocol: int
 def test_an_expert_is_called_like_a_folder(tmp_path: Path, name: str) -> None:
     with pytest.raises(SureshotError, match=f"cannot be called {re.escape(repr(name))}"):
         convert_pickle(pickled(tmp_path / "face.pickle", FEATURES), tmp_path / "experts", name)
-
-
-def test_a_folder_that_cannot_be_made_is_told(tmp_path: Path) -> None:
-    source = pickled(tmp_path / "face.pickle", FEATURES)
-    with pytest.raises(SureshotError, match=r"The expert cannot be kept in .*: "):
-        convert_pickle(source, source / "experts")

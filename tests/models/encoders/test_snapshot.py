@@ -5,8 +5,6 @@ import json
 import os
 import shutil
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,7 +21,6 @@ from safetensors.numpy import save, save_file
 from sureshot.errors import ArgumentError, ModelError
 from sureshot.models.encoders import clip as module
 from sureshot.models.encoders.clip import Snapshot, find_snapshot
-from tests.paths import SOURCE
 
 NAME = "someone/a-clip"
 FILES = {
@@ -153,12 +150,6 @@ def test_a_folder_is_taken_as_it_is(folder, monkeypatch):
     assert find_snapshot("./model").folder.is_absolute()
 
 
-def test_a_folder_comes_before_a_hub_id(tmp_path, monkeypatch):
-    write(tmp_path / NAME, FILES)
-    monkeypatch.chdir(tmp_path)
-    assert find_snapshot(NAME).folder == tmp_path / NAME
-
-
 @pytest.mark.parametrize("name", ["nonsense", "/no/such/folder", "../up", "a/b/c", "a b/c", ""])
 def test_what_cannot_be_a_hub_id_never_asks_the_hub(name, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
@@ -180,13 +171,6 @@ def test_no_network_is_one_sentence_and_quick():
         "hub cannot be reached. Give a local folder with --model, connect once, or use "
         "--model bundled."
     )
-
-
-def test_offline_by_setting_is_the_same(monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
-    with pytest.raises(ModelError, match="cannot be reached") as caught:
-        find_snapshot(NAME)
-    one_sentence(caught)
 
 
 def test_a_network_that_swallows_everything_is_not_waited_for(monkeypatch):
@@ -284,22 +268,6 @@ def test_shards_are_found_by_their_index(folder):
     one_sentence(caught)
 
 
-def test_an_index_that_names_no_files(folder):
-    (folder / "model.safetensors").unlink()
-    (folder / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(ModelError, match="names no files"):
-        Snapshot(folder).weights()
-
-
-@pytest.mark.parametrize("kept", [0, 4, 40, -1])
-def test_truncated_weights_are_refused(folder, kept):
-    path = folder / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(ModelError, match=r"model\.safetensors cannot be read") as caught:
-        Snapshot(folder).weights()
-    assert str(folder) in one_sentence(caught)
-
-
 @pytest.mark.parametrize("name", ["pytorch_model.bin", "pytorch_model-00001-of-00002.bin", "m.pt"])
 def test_pickled_weights_are_refused_unopened(folder, name):
     (folder / "model.safetensors").unlink()
@@ -307,12 +275,6 @@ def test_pickled_weights_are_refused_unopened(folder, name):
     with pytest.raises(ModelError, match=r"pickled.*save_pretrained") as caught:
         Snapshot(folder).weights()
     assert str(folder) in one_sentence(caught)
-
-
-def test_no_weights_are_refused(folder):
-    (folder / "model.safetensors").unlink()
-    with pytest.raises(ModelError, match=r"model\.safetensors is missing"):
-        Snapshot(folder).weights()
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1]", "3", '{"a": "\\ud8'])
@@ -330,14 +292,7 @@ def test_the_fingerprint_does_not_depend_on_the_place(folder, tmp_path):
     moved = tmp_path / "elsewhere" / "other name"
     shutil.copytree(folder, moved)
     assert Snapshot(moved).fingerprint("1") == first
-    code = (
-        "import sys; from pathlib import Path; "
-        "from sureshot.models.encoders.clip import Snapshot; "
-        "print(Snapshot(Path(sys.argv[1])).fingerprint('1'), 'torch' in sys.modules)"
-    )
-    path = [str(SOURCE)]
-    run = [sys.executable, "-c", f"import sys; sys.path[:0] = {path}; {code}", str(moved)]
-    assert subprocess.check_output(run, text=True).split() == [first, "False"]
+    assert Snapshot(moved).fingerprint("2") != first  # of other code
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "README.md"])
@@ -347,10 +302,3 @@ def test_the_fingerprint_follows_every_file_that_counts(folder, name):
     (folder / name).write_bytes(save({"w": np.arange(4.0)[::-1]}) if len(content) > 60 else b"[] ")
     changed = Snapshot(folder).fingerprint("1") != before
     assert changed == (name != "model.fp16.safetensors")
-
-
-def test_the_fingerprint_follows_the_code_and_no_other_file(folder):
-    before = Snapshot(folder).fingerprint("1")
-    assert Snapshot(folder).fingerprint("2") != before
-    (folder / "README.md").write_text("changed")
-    assert Snapshot(folder).fingerprint("1") == before

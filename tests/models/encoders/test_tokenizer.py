@@ -108,11 +108,6 @@ def test_only_a_text_that_lost_its_end_is_truncated(tmp_path):
     np.testing.assert_array_equal(found.ids[0], found.ids[1])
 
 
-def test_the_tokenizer_may_allow_less_than_the_network(tmp_path):
-    siglip_tokenizer(tmp_path, model_max_length=5)
-    assert cutter(tmp_path, fill=True).encode(["word " * 9]).ids.shape == (1, 5)
-
-
 def test_state_saved_with_the_tokenizer_is_ignored(tmp_path):
     library, size = clip_tokenizer(tmp_path)
     inner = library.backend_tokenizer
@@ -128,11 +123,6 @@ def test_padding_is_needed_only_by_a_network_that_reads_it(tmp_path):
     cutter(tmp_path).encode(["a", "a dog"])
     with pytest.raises(ModelError, match="pad_token"):
         cutter(tmp_path, fill=True)
-
-
-def test_no_tokenizer_is_refused_with_the_way_to_write_one(tmp_path):
-    with pytest.raises(ModelError, match=r"tokenizer\.json is missing.*save_pretrained"):
-        cutter(tmp_path)
 
 
 def test_a_damaged_tokenizer_is_refused(tmp_path):

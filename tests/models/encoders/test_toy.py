@@ -39,11 +39,6 @@ def test_sentences_have_unit_length_and_words_lie_under_their_mask():
     assert not texts.truncated.any()
 
 
-def test_a_long_text_is_cut_and_says_so():
-    texts = ENCODER.encode_texts(["word " * 32, "word " * 33])
-    assert texts.truncated.tolist() == [False, True] and texts.mask.shape == (2, 32)
-
-
 def test_patches_are_the_quarters_from_the_top_left():
     frame = flat("red", size=(32, 32))
     frame[0, :16, 16:], frame[0, 16:, :16] = COLOURS["green"], COLOURS["blue"]

@@ -9,8 +9,6 @@ from torch import Tensor
 from sureshot.models.systems.duq_released import TokenMerging, cluster
 from tests.models.layers.weights import sample, shake
 
-FULL = torch.ones(1, 6, dtype=torch.bool)
-
 
 def groups(place: Tensor) -> set[frozenset[int]]:
     """Which tokens share a cluster."""
@@ -18,13 +16,6 @@ def groups(place: Tensor) -> set[frozenset[int]]:
         frozenset(i for i, other in enumerate(place.tolist()) if other == number)
         for number in place.tolist()
     }
-
-
-def test_tokens_that_lie_together_share_a_cluster() -> None:
-    points = torch.tensor([[[0.0], [10.0], [0.1], [20.0], [10.2], [20.3]]])
-    place, real = cluster(points, FULL)
-    assert groups(place[0]) == {frozenset({0, 2}), frozenset({1, 4}), frozenset({3, 5})}
-    assert real.tolist() == [[True, True, True]]
 
 
 def test_clusters_are_those_of_the_definition() -> None:

@@ -15,10 +15,7 @@ from sureshot.models.layers.transformer import (
     SequentialTransformer,
     Transformer,
     draw_as_torch,
-    embedding,
-    linear,
     start_from_clip,
-    xavier,
 )
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
@@ -68,17 +65,6 @@ def test_block_agrees_with_one_token_at_a_time(heads):
     for item in range(3):
         expected = block_one_token_at_a_time(block, tokens[item], MASK[item])
         torch.testing.assert_close(seen[item][MASK[item]], expected)
-
-
-def test_a_stack_applies_its_blocks_in_order():
-    stack = Transformer(6, layers=3, heads=2)
-    shake(stack)
-    tokens = sample(3, 5, 6)
-    expected = tokens
-    for block in stack.blocks:
-        expected = block(expected, MASK)
-    assert torch.equal(stack(tokens, MASK), expected)
-    assert torch.equal(Transformer(6, layers=0, heads=2)(tokens, MASK), tokens)
 
 
 def sequential(extra=0, positions=9, seed=0):
@@ -144,73 +130,6 @@ def test_clip4clip(golden):
     )
 
 
-def weighted_interaction(words, frames, word_mask, frame_mask, weigh_words, weigh_frames):
-    """UATVR's similarity of one text and one video, over their real tokens."""
-    words, frames = (
-        torch.nn.functional.normalize(tokens[mask], dim=-1)
-        for tokens, mask in ((words, word_mask), (frames, frame_mask))
-    )
-    cosines = words @ frames.T
-    by_word = weigh_words(words).squeeze(-1).softmax(0) @ cosines.amax(1)
-    by_frame = weigh_frames(frames).squeeze(-1).softmax(0) @ cosines.amax(0)
-    return (by_word + by_frame) / 2
-
-
-def test_uatvr_with_extra_tokens_and_a_shared_transformer(golden):
-    told = golden("uatvr_full_head")
-    weights, given = told["weights"], told["inputs"]
-    words, frames = (tensor(given[name]) for name in ("text_token", "frames"))
-    width = words.shape[2]
-    shared, names = released(told["config"], width)
-    sides = {}
-    for side, table, tokens in (("video", "frame", frames), ("text", "word", words)):
-        positions, count = weights[f"{table}_position_embeddings.weight"], tokens.shape[1]
-        extra = told["config"][f"extra_{side}"]
-        module = SequentialTransformer(shared, width, count, extra=extra)
-        mine = weights | {"own": positions[:count], "extra": positions[count : count + extra]}
-        load(module, mine, names | {"positions.weight": "own", "extra.weight": "extra"})
-        hidden = len(weights[f"{side}_weight_fc.0.bias"])
-        weigh = torch.nn.Sequential(
-            torch.nn.Linear(width, hidden), torch.nn.ReLU(), torch.nn.Linear(hidden, 1)
-        )
-        load(weigh, weights, {str(i): f"{side}_weight_fc.{i}" for i in (0, 2)})
-        sides[side] = module, weigh
-    word_mask = torch.ones(words.shape[:2], dtype=torch.bool)
-    frame_mask = torch.ones(frames.shape[:2], dtype=torch.bool)
-    expected = tensor(told["outputs"]["logits_all_valid"]) / 100
-    seen_words = sides["text"][0](words, word_mask)
-    seen_frames = sides["video"][0](frames, frame_mask)
-    for i in range(len(words)):
-        for j in range(len(frames)):
-            found = weighted_interaction(
-                seen_words[i],
-                seen_frames[j],
-                sides["text"][0].cover(word_mask)[i],
-                sides["video"][0].cover(frame_mask)[j],
-                sides["text"][1],
-                sides["video"][1],
-            )
-            torch.testing.assert_close(found, expected[i, j], rtol=1e-6, atol=1e-8)
-
-
-def test_new_weights_are_small_and_biases_zero():
-    torch.manual_seed(0)
-    layer = linear(300, 200)
-    assert abs(layer.weight.std().item() - 0.02) < 0.0005
-    assert abs(layer.weight.mean().item()) < 0.0005
-    assert layer.bias.count_nonzero() == 0
-    assert abs(embedding(300, 200).weight.std().item() - 0.02) < 0.0005
-
-
-def test_glorots_weights_are_uniform_and_biases_zero():
-    torch.manual_seed(0)
-    layer = xavier(300, 200)
-    bound = (6 / 500) ** 0.5
-    assert 0.99 * bound < layer.weight.abs().max() <= bound
-    assert abs(layer.weight.std().item() - bound / 3**0.5) < 0.0005
-    assert layer.bias.count_nonzero() == 0
-
-
 def test_torchs_own_draw_is_wide_in_an_attention_and_has_biases_elsewhere() -> None:
     torch.manual_seed(0)
     made = LocalAggregation(64)
@@ -253,16 +172,6 @@ def test_the_blocks_compute_what_clips_compute(clip):
         expected = out[0] if isinstance(out, tuple) else out
     found = module(frames, torch.ones(2, 5, dtype=torch.bool))
     torch.testing.assert_close(found, frames + expected, rtol=1e-4, atol=1e-5)
-
-
-def test_every_weight_but_the_extra_tokens_is_clips(clip):
-    module = sequential_from_clip(extra=2)
-    before = {name: weight.clone() for name, weight in module.state_dict().items()}
-    start_from_clip(module, clip.state_dict())
-    same = [
-        name for name, weight in module.state_dict().items() if torch.equal(weight, before[name])
-    ]
-    assert same == ["extra.weight"]
 
 
 def test_positions_beyond_clips_last_stay_as_they_are(clip):

@@ -50,28 +50,7 @@ def test_alignment_as_printed_by_loops():
         assert found.item() == pytest.approx(total, rel=1e-10)
 
 
-def test_the_number_of_samples_changes_the_noise_of_the_printed_loss_and_not_its_mean():
-    one, other = gaussians(3), gaussians(7)
-    expected = (wasserstein2(one, other) - (one.mean * other.mean).sum(1)).mean().item()
-    spread = {}
-    for samples in (1, 11):
-        draw = torch.Generator().manual_seed(0)
-        values = []
-        for _ in range(400):
-            drawn = [
-                g.mean[:, None]
-                + (g.log_var / 2).exp()[:, None]
-                * torch.randn(SIZE, samples, WIDTH, generator=draw, dtype=torch.float64)
-                for g in (one, other)
-            ]
-            values.append(alignment_as_printed(one, other, *drawn).item())
-        mean = sum(values) / len(values)
-        spread[samples] = math.sqrt(sum((v - mean) ** 2 for v in values) / len(values))
-        assert mean == pytest.approx(expected, abs=4 * spread[samples] / 20)
-    assert spread[11] < 0.5 * spread[1]
-
-
-def test_alignment_by_loops_and_its_best_is_no_collapse():
+def test_alignment_by_loops():
     one, other = gaussians(3), gaussians(7)
     total = 0.0
     for i in range(SIZE):
@@ -82,17 +61,6 @@ def test_alignment_by_loops_and_its_best_is_no_collapse():
                 far = Gaussian(other.mean[j], other.log_var[j])
                 total += max(0.0, 2 - float(wasserstein2(own[0], far))) / SIZE / (SIZE - 1)
     assert alignment(one, other).item() == pytest.approx(total, rel=1e-9)
-    eye = torch.eye(SIZE, dtype=torch.float64)
-    spread = torch.zeros(SIZE, SIZE, dtype=torch.float64) - 3
-    parted = Gaussian(eye, spread)
-    same = Gaussian(eye[:1].expand(SIZE, SIZE), spread)
-    assert alignment(parted, parted).item() == pytest.approx(-1, abs=1e-6)
-    assert alignment(same, same).item() == pytest.approx(1, abs=1e-6)
-    samples = [g.mean[:, None] for g in (parted, same)]
-    one, other = (
-        alignment_as_printed(g, g, s, s) for g, s in zip((parted, same), samples, strict=True)
-    )
-    torch.testing.assert_close(one, other)  # to the print they are alike
 
 
 def test_matching_by_hand():

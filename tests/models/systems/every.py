@@ -62,9 +62,7 @@ _DVTR = {
 # Every system there is with its defaults, and others by hand.
 FORMS: dict[str, dict[str, Any]] = {
     **{name: {"name": name} for name in known_systems()},
-    "clip4clip mean": {"name": "clip4clip"},
     "clip4clip transformer": {"name": "clip4clip", "temporal": "transformer", "layers": 1},
-    "xpool": {"name": "xpool"},
     **dict(_duq(mode, distance=how) for mode in _MODES for how in get_args(Distance)),
     **dict(_duq(mode, evidence=how) for mode in _MODES for how in ("softplus", "exp")),
     **dict(_duq(mode, aggregation="pie") for mode in _MODES),
@@ -98,21 +96,13 @@ FORMS: dict[str, dict[str, Any]] = {
     "clip2video without differences": {**_C2V, "difference": False},
     "clip2video without alignment": {**_C2V, "alignment": False},
     "clip2video with neither": {**_C2V, "difference": False, "alignment": False},
-    "pcme": {"name": "pcme"},
     "pcme paper": {"name": "pcme", "mode": "paper", "score": "means"},
     "pcme apart": {"name": "pcme", "uniformity": 10.0},
-    "pcme as released": {
-        "name": "pcme",
-        "mode": "paper",
-        "score": "probability",
-        "doubled": True,
-    },
+    "pcme as released": {"name": "pcme", "mode": "paper", "score": "probability", "doubled": True},
     "pcme balanced": {"name": "pcme", "weighing": "balanced", "score": "probability", "beta": 0.0},
-    "tmass": {"name": "tmass"},
     "tmass paper": {"name": "tmass", "mode": "paper", "trials": 3},
     "tmass as released": {"name": "tmass", "mode": "released", "trials": 3},
     "tmass tried": {"name": "tmass", "trials": 3, "choice": "best", "frames": 3},
-    "ce": {"name": "ce"},
     "ce of two by netvlad": {
         "name": "ce",
         "experts": ["frames", "motion"],

@@ -5,10 +5,9 @@ import math
 import pytest
 import torch
 
-from sureshot.errors import SureshotError
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.systems.base import TextTokens, VideoTokens, rows
-from sureshot.models.systems.clip2video import Alignment, Clip2Video, Clip2VideoConfig, Difference
+from sureshot.models.systems.clip2video import Clip2Video, Clip2VideoConfig, Difference
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
 
@@ -70,35 +69,6 @@ def test_global_scores_are_those_of_the_released_code_without_padding(
     logits = 100 * made.similarity(made.texts(words), made.videos(whole(films)))
     expected = tensor(told["outputs"][case]["logits_all_valid"])
     torch.testing.assert_close(logits, expected, rtol=1e-6, atol=1e-5)
-
-
-def test_padding_counts_as_motion_in_the_released_code_alone(golden) -> None:
-    told = golden("clip2video_tdb")
-    made = released(told, alignment=False)
-    words, films = given(told)
-    logits = 100 * made.similarity(made.texts(words), made.videos(films))
-    expected = tensor(told["outputs"]["sigmoid_selfA"]["logits"])
-    full = films.mask.all(1)
-    torch.testing.assert_close(logits[:, full], expected[:, full], rtol=1e-6, atol=1e-5)
-    assert full.all() or (logits - expected)[:, ~full].abs().max() > 1e-3
-
-
-def test_tokens_between_frames_are_those_of_the_released_code(golden) -> None:
-    told = golden("clip2video_tdb")
-    made = released(told, alignment=False)
-    _, films = given(told)
-    places = made.positions.weight[: films.mask.shape[1]]
-    found, mask = made.difference(films.frames, torch.ones_like(films.mask), places)
-    out = told["outputs"]["sigmoid_selfA"]
-    extras = told["outputs"]["default"]
-    full = films.mask.all(1)
-    expected = sum(
-        tensor(part)[full]
-        for part in (out["tokens"], extras["position_embedding"], extras["type_embedding"])
-    )
-    # Behind the last frame is no change: 2F - 1 tokens of F frames.
-    torch.testing.assert_close(found[full][:, :-1], expected, rtol=1e-6, atol=1e-6)
-    assert mask[:, :-1].all() and not mask[:, -1].any()
 
 
 @pytest.mark.parametrize(("difference", "case"), [(True, "TAB_TDB"), (False, "TAB")])
@@ -191,46 +161,6 @@ def test_a_photo_is_a_video_of_one_frame_however_it_is_padded(difference: bool) 
         assert weight.grad is None or weight.grad.isfinite().all(), name
 
 
-@pytest.mark.parametrize("difference", [True, False])
-def test_without_places_only_changes_tell_the_order_of_frames(difference: bool) -> None:
-    made, film = clip2video(difference=difference, alignment=False), videos(1)
-    torch.nn.init.zeros_(made.positions.weight)
-    film = film._replace(mask=torch.ones_like(film.mask))
-    turned = film._replace(frames=film.frames[:, [1, 3, 0, 2]])
-    one, other = (made.videos(tokens)["video"] for tokens in (film, turned))
-    assert torch.allclose(one, other, atol=1e-5, rtol=0) != difference
-
-
-def test_alignment_as_loops() -> None:
-    torch.manual_seed(0)
-    made = Alignment(WIDTH, 3).double()
-    tokens = sample(4, 5, WIDTH, dtype=torch.float64)
-    mask = torch.arange(5) < torch.tensor([[5], [3], [2], [1]])
-    found = made(tokens.masked_fill(~mask[..., None], 50.0), mask)
-    for item in range(4):
-        left = [[0.0] * WIDTH for _ in range(3)]
-        for n in range(int(mask[item].sum())):
-            x = tokens[item, n].tolist()
-            odds = [
-                math.exp(math.fsum(a * b for a, b in zip(x, w, strict=True)))
-                for w in made.weights.tolist()
-            ]
-            for k, centre in enumerate(made.centres.tolist()):
-                for d in range(WIDTH):
-                    left[k][d] += odds[k] / sum(odds) * (x[d] - centre[d])
-        mean = [math.fsum(r[d] / math.hypot(*r) for r in left) / 3 for d in range(WIDTH)]
-        expected = [m / math.hypot(*mean) for m in mean]
-        assert found[item].tolist() == pytest.approx(expected, rel=1e-9)
-
-
-def test_centres_start_as_in_the_released_code() -> None:
-    torch.manual_seed(0)
-    made = Alignment(512, 7)
-    for centre in (made.weights, made.centres):
-        assert centre.shape == (7, 512)
-        assert centre.std().item() == pytest.approx(1 / 8, rel=0.05)
-
-
 def test_the_first_word_is_not_aligned_unless_it_is_the_only_one() -> None:
     made, words = clip2video(), texts(6)
     one_word = words.mask.sum(1) == 1
@@ -240,22 +170,6 @@ def test_the_first_word_is_not_aligned_unless_it_is_the_only_one() -> None:
     found, other = (made.texts(words._replace(words=w))["aligned"] for w in (words.words, changed))
     moved = (found - other).abs().amax(1) > 1e-4
     assert moved.equal(one_word)
-
-
-def test_every_second_frame_is_seen_twice() -> None:
-    """Its centres get the frames, and frames 0, 2, … after the smaller transformer."""
-    made, film = clip2video(), videos(3)
-    film = film._replace(mask=torch.ones_like(film.mask))
-    given_to: list[torch.Tensor] = []
-    made.alignment.register_forward_pre_hook(lambda _, inputs: given_to.extend(inputs))
-    made.videos(film)
-    tokens, mask = given_to
-    assert mask.shape == (3, 6) and mask.all()
-    assert torch.equal(tokens[:, :4], film.frames)
-    some = film.frames[:, [0, 2]]
-    laid, real = made.difference(some, torch.ones(3, 2).bool(), made.positions.weight[:2])
-    expected = some + made.sparse(laid, real)[:, ::2]
-    torch.testing.assert_close(tokens[:, 4:], expected)
 
 
 def test_local_tokens_are_the_frames_after_the_differences() -> None:
@@ -284,11 +198,6 @@ def test_blocks_that_are_left_out_have_no_weights() -> None:
     words = texts(2)._replace(words=torch.zeros(2, 5, 0))
     assert plain.texts(words).keys() == {"sentence"}
     assert clip2video().reads_words
-
-
-def test_what_it_cannot_read_is_refused() -> None:
-    with pytest.raises(SureshotError, match="4 frames is longer than the 3 positions"):
-        clip2video(longest=3).videos(videos(2))
 
 
 def test_defaults_are_the_papers() -> None:

@@ -7,7 +7,7 @@ from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.systems.base import TextTokens, VideoTokens, rows
 from sureshot.models.systems.clip4clip import Clip4Clip, Clip4ClipConfig
 from tests.models.layers.weights import tensor
-from tests.models.systems.every import WIDTH, texts, videos
+from tests.models.systems.every import WIDTH, videos
 
 
 @pytest.mark.parametrize(("scale", "name"), [(100.0, "loss_square"), (5.0, "loss_square_scale5")])
@@ -25,35 +25,6 @@ def test_scores_and_losses_are_those_of_the_papers_code(golden, scale: float, na
     torch.testing.assert_close(100 * made.similarity(*codes), logits, rtol=1e-6, atol=1e-6)
     loss = made.losses(codes[0], rows(codes[1], slice(len(sentence))))["similarity"]
     assert loss.item() == pytest.approx(told["outputs"][name], rel=1e-5, abs=1e-8)
-
-
-def test_untrained_it_has_no_weight_but_the_scale() -> None:
-    made = Clip4Clip(Clip4ClipConfig(), WIDTH)
-    assert [name for name, _ in made.named_parameters()] == ["log_scale"]
-
-
-def test_a_score_is_the_cosine_of_sentence_and_mean_frame() -> None:
-    made, words, films = Clip4Clip(Clip4ClipConfig(), WIDTH), texts(3), videos(4)
-    found = made.similarity(made.texts(words), made.videos(films))
-    for i in range(3):
-        for j in range(4):
-            frames = films.frames[j][films.mask[j]]
-            mean = (frames / frames.norm(dim=1, keepdim=True)).mean(0)
-            expected = torch.cosine_similarity(words.sentence[i], mean, dim=0)
-            torch.testing.assert_close(found[i, j], expected)
-
-
-def test_the_transformer_reads_the_order_of_frames_and_the_mean_does_not() -> None:
-    films = videos(3)
-    films = films._replace(mask=torch.ones_like(films.mask))
-    turned = films._replace(frames=films.frames.flip(1))
-    torch.manual_seed(0)
-    for temporal, reads in (("mean", False), ("transformer", True)):
-        made = Clip4Clip(Clip4ClipConfig(temporal, layers=1), WIDTH)
-        if made.temporal is not None:
-            torch.nn.init.normal_(made.temporal.positions.weight)
-        one, other = made.videos(films)["video"], made.videos(turned)["video"]
-        assert torch.allclose(one, other, atol=1e-5) != reads
 
 
 def test_the_transformer_comes_before_the_mean() -> None:

@@ -8,9 +8,8 @@ import torch
 from sureshot.errors import SureshotError
 from sureshot.models.losses.contrastive import info_nce, weigh
 from sureshot.models.losses.uncertainty import max_margin, mil_margin
-from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import TextTokens, VideoTokens, load_system, objective
-from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, told, videos
+from tests.models.systems.every import FORMS, SIZES, WIDTH, shaken, system, texts, videos
 
 TOPICS, EACH = 8, 4
 BASES = ["dvtr", "dvtr on xpool", "dvtr on clip2video", "dvtr on hit", "dvtr on ce"]
@@ -72,13 +71,9 @@ def test_pcme_tells_them_too_and_the_printed_rule_does_not():
     words, films, topic = crowd(seed=50)
     learned = estimate(system("dvtr pcme"), *crowd()[:2], steps=60)
     assert separation(eta_of(learned, words, films), topic) > 0.9
-    # Its sigmoid falls with the distance, so that soft positives weigh the most to begin with, and
-    # its loss sees positives alone, so that in the end everything weighs the same.
+    # The printed sigmoid falls with the distance: soft positives weigh the most to begin with.
     early = eta_of(estimate(system("dvtr paper"), *crowd()[:2], steps=30), words, films)
     assert separation(early, topic) < 0.05
-    late = eta_of(estimate(system("dvtr paper"), *crowd()[:2], steps=200), words, films)
-    assert (late.diagonal().mean() - late[topic[:, None] != topic].mean()).abs() < 0.05
-    assert late.mean() > 0.8
 
 
 def test_eta_rises_with_the_distance_and_stays_above_the_floor():
@@ -148,26 +143,6 @@ def test_as_printed_the_first_pass_trains_the_base_too():
     assert any(grad is not None and grad.any() for grad in grads)
 
 
-def test_as_printed_everything_is_pulled_together():
-    """The pull of matched Gaussians reaches the base, and a triplet loss does not undo it."""
-    apart = {}
-    for form in ("dvtr triplet", "dvtr paper kl triplet"):
-        torch.manual_seed(0)
-        stem = Stem(StemConfig("linear", WIDTH, dropout=0.0, backbone=False), SIZES)
-        model, (words, films) = Model(stem, system(form, sizes=stem.sizes)), told(24)
-        optimiser = torch.optim.Adam([w for w in model.parameters() if w.requires_grad], lr=1e-2)
-        draw = torch.Generator().manual_seed(3)
-        for _ in range(120):
-            optimiser.zero_grad()
-            losses = model.system.losses(model.texts(words), model.videos(films), draw)
-            objective(losses, model.system.weights).backward()
-            optimiser.step()
-        score = model.system.similarity(model.texts(words), model.videos(films)).detach()
-        apart[form] = score[~torch.eye(24, dtype=torch.bool)].mean().item()
-    assert apart["dvtr triplet"] < 0.1
-    assert apart["dvtr paper kl triplet"] > 0.5
-
-
 @pytest.mark.parametrize(
     ("settings", "loss"),
     [
@@ -191,14 +166,6 @@ def test_the_loss_of_the_second_pass_is_the_debiased_one(settings, loss):
     eta = made.matrices(*codes)["eta"].detach()
     expected = loss(made.base.similarity(*codes), eta, made.scale)
     torch.testing.assert_close(made.losses(*codes)["similarity"], expected)
-
-
-def test_within_the_hinge_as_printed_a_smaller_eta_can_cost_more():
-    score = torch.tensor([[0.3, -0.6], [-0.6, 0.3]], dtype=torch.float64)
-    soft = torch.full((2, 2), 0.2, dtype=torch.float64)
-    # 0.2 * -0.6 - 0.3 + 0.5 = 0.08, where the sure negative costs nothing.
-    assert max_margin(score, 0.5).item() == max_margin(score, 0.5, soft).item() == 0
-    assert max_margin(weigh(score, soft), 0.5).item() == pytest.approx(0.08)
 
 
 # Whose losses know no pairs: uniformity of all samples, agreement of whole matrices.
@@ -262,13 +229,6 @@ def test_without_uncertainty_it_is_the_base_alone():
     expected = info_nce(made.base.similarity(*codes), made.scale)
     torch.testing.assert_close(losses["similarity"], expected)
     assert made.gaussian(codes[0]) is None and made.matrices(*codes) == {}
-
-
-def test_other_losses_of_the_base_stay():
-    made = system("dvtr on uatvr")
-    made.begin_pass(1)
-    losses = made.losses(made.texts(texts(6)), made.videos(videos(6)))
-    assert {"similarity", "matching", "divergence"} == set(losses)
 
 
 @pytest.mark.parametrize(

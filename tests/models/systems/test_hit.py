@@ -1,7 +1,6 @@
 """HiT: its levels and losses as loops, its slow copies, and banks that hold what they should."""
 
 import math
-from pathlib import Path
 
 import pytest
 import torch
@@ -12,14 +11,11 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Codes, Sizes, objective
 from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.research.training.distributed import rank, same_start
-from sureshot.research.training.loop import fit
 from sureshot.research.training.optim import groups
-from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.step import StepOptions, gradients, update
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos
 from tests.research.training import toy
-from tests.research.training.together import together
 
 LEVELS = ("feature", "semantic")
 
@@ -120,15 +116,6 @@ def test_losses_are_the_sums_over_keys_and_banks() -> None:
     assert objective(found, made.weights).item() == pytest.approx(by_hand.item())
 
 
-def test_an_empty_slot_is_no_wrong_answer() -> None:
-    small, large = hit(bank=3), hit(bank=500)
-    for made in (small, large):
-        one_step(made, 3, seed=9)
-    losses = [made.losses(*coded(made, 4)) for made in (small, large)]
-    for name, loss in losses[0].items():
-        torch.testing.assert_close(loss, losses[1][name])
-
-
 def test_without_keys_an_item_is_its_own() -> None:
     made = hit().eval()
     words, films = coded(made, 3)
@@ -168,17 +155,6 @@ def test_copies_start_alike_and_follow_slowly() -> None:
     keys = made.videos(films)["semantic_key"]
     assert torch.equal(keys, made.video_key(films.frames, films.mask)["semantic"])
     assert not torch.allclose(keys, made.video(films.frames, films.mask)["semantic"], atol=1e-3)
-
-
-@pytest.mark.parametrize("momentum", [0.0, 1.0])
-def test_a_momentum_at_its_ends(momentum: float) -> None:
-    made = hit(momentum=momentum)
-    first = made.text.blocks[0].narrow.weight.detach().clone()
-    shake(made.text)
-    made.after_step()
-    slow = made.text_key.blocks[0].narrow.weight
-    fast = made.text.blocks[0].narrow.weight
-    torch.testing.assert_close(slow, first if momentum else fast)
 
 
 def test_the_optimiser_does_not_know_the_copies() -> None:
@@ -271,46 +247,6 @@ def test_micro_batches_fill_the_same_banks() -> None:
     whole = some_steps()
     assert whole["system.stored"].item() == 19
     close(some_steps(micro=3), whole)
-
-
-@pytest.mark.slow
-def test_two_processes_hold_the_banks_of_one() -> None:
-    found = together(some_steps)
-    for name, tensor in found[0].items():
-        assert torch.equal(tensor, found[1][name]), name
-    close(found[0], some_steps())
-
-
-def test_a_run_that_was_stopped_goes_on_bit_for_bit(tmp_path: Path) -> None:
-    def run(epochs: int, folder: str, *, resume: bool = False) -> Model:
-        made = net()
-        config = TrainingConfig(epochs=epochs, batch=5, rate=1e-2, keep="last", micro_batch=3)
-        # The rate follows the number of epochs, so a shorter run is one that was stopped.
-        told = []
-
-        def stop(progress) -> None:
-            told.append(progress)
-            if folder == "stopped" and not resume and progress.epoch == 2:
-                raise KeyboardInterrupt
-
-        fit(
-            made,
-            toy.Pairs(),
-            config,
-            tmp_path / folder,
-            save=lambda place, epoch, score: None,
-            resume=resume,
-            on_step=stop,
-        )
-        return made
-
-    whole = run(3, "whole")
-    with pytest.raises(KeyboardInterrupt):
-        run(3, "stopped")
-    state = run(3, "stopped", resume=True).state_dict()
-    assert state["system.stored"].item() == 36 and state["system.banks"].abs().sum() > 0
-    for name, tensor in whole.state_dict().items():
-        assert torch.equal(tensor, state[name]), name
 
 
 # --- what does not fit ----------------------------------------------------------------------------

@@ -154,24 +154,6 @@ def test_first_weights_are_those_of_clip_and_of_torch(official: Official, traine
     assert every - unused == set(trained.sources)
 
 
-def test_what_enters_the_head(official: Official, trained: Trained) -> None:
-    trained.modules.eval()
-    with torch.no_grad():
-        texts, videos = trained.tokens(official.texts(), official.videos("frames_full"))
-    frames = trained.model.system.temporal(videos.frames, videos.mask)
-    for found, name, mask in (
-        (texts.sentence, "eval_sentence", None),
-        (texts.words, "eval_words", texts.mask),
-        (frames, "eval_frames", videos.mask),
-    ):
-        expected = official.arrays[name]
-        expected = expected if mask is None else expected * mask[..., None]
-        torch.testing.assert_close(found, expected, rtol=LOSS, atol=20 * LOSS, msg=name)
-    cells, _ = module._cells(videos)
-    told = official.arrays["eval_patches"]
-    torch.testing.assert_close(cells[: len(told)], told, rtol=LOSS, atol=20 * LOSS)
-
-
 def test_without_padding_two_branches_are_official_as_they_are(
     official: Official, trained: Trained
 ) -> None:
@@ -215,16 +197,3 @@ def test_three_steps_move_the_weights_as_far(official: Official, across: Trained
     batch = official.texts(), official.videos("frames_full")
     told = official.told["steps"]["losses"]
     check_steps(across, *batch, told, lambda step: draws("steps", step))
-
-
-def test_attention_within_items_changes_the_third_branch(
-    official: Official, trained: Trained, record_property
-) -> None:
-    """Our difference on purpose: a score does not depend on what else is in the batch."""
-    trained.load_head()
-    batch = official.texts("ids_full", None), official.videos("frames_full")
-    found = scores(official, trained, batch)
-    told = torch.tensor(official.told["without_padding"]["sims_distribution"])
-    largest = (found["distribution"] - told).abs().max().item()
-    record_property("largest difference of a cosine", largest)
-    assert 1e-4 < largest < 1

@@ -145,19 +145,6 @@ def test_first_weights_are_those_of_clip_and_small(official: Official, trained: 
     assert every == set(trained.sources)
 
 
-def test_what_enters_the_head(official: Official, trained: Trained) -> None:
-    batch = official.texts(), official.videos("frames_zero", "frame_mask")
-    trained.modules.eval()
-    with torch.no_grad():
-        texts, videos = trained.tokens(*batch)
-    for found, name, mask in (
-        (texts.words, "eval_words", texts.mask),
-        (videos.frames, "eval_frames", videos.mask),
-    ):
-        expected = official.arrays[name] * mask[..., None]
-        torch.testing.assert_close(found, expected, rtol=LOSS, atol=10 * LOSS)
-
-
 def test_without_padding_scores_losses_and_gradients_are_the_official_ones(
     official: Official, trained: Trained, draws
 ) -> None:

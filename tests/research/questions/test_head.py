@@ -56,7 +56,7 @@ def test_the_head_is_two_layers_on_both_vectors():
 
 
 def test_the_loss_is_the_surprise_at_the_right_answers():
-    made = Answering(system("clip4clip mean"), head(), 0.0)
+    made = Answering(system("clip4clip"), head(), 0.0)
     asked, films = made.texts(texts(3)), made.videos(videos(3))
     logits = made.logits(asked, films).tolist()
     right = [4, 0, 2]

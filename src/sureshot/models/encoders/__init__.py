@@ -4,26 +4,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sureshot.errors import ModelError, option
-from sureshot.models.encoders.base import (
-    Encoder,
-    FrameFeatures,
-    TextFeatures,
-    VideoFeatures,
-    stack,
-)
+from sureshot.models.encoders.base import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
 from sureshot.settings import read_json
 
 if TYPE_CHECKING:
     from sureshot.models.encoders.openvino import Precision
 
-__all__ = [
-    "Encoder",
-    "FrameFeatures",
-    "TextFeatures",
-    "VideoFeatures",
-    "load_encoder",
-    "stack",
-]
+__all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
 
 
 def load_encoder(name: str, device: str | None = None, engine: str | None = None) -> Encoder:
@@ -36,9 +23,6 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: ``torch`` or ``openvino``, which the bundled models and ``bridge`` know; None takes
             OpenVINO where it is installed.
-
-    Raises:
-        ModelError: no such model, or it cannot be reached or trusted.
     """
     match name:
         case "bundled" | "bundled-bf16":

@@ -9,7 +9,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
+
+from sureshot.models.encoders.base import Images, Pixels
 
 if TYPE_CHECKING:
     import torch
@@ -31,7 +33,7 @@ class Backbone:
 
     Args:
         load: reads the network; called at the first frame.
-        precision: numbers that are computed with; torch knows ``f32`` alone.
+        precision: torch knows ``f32`` alone.
     """
 
     def __init__(
@@ -47,26 +49,21 @@ class Backbone:
         self._engine, self._precision = engine, precision
 
     def maps(
-        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+        self, prepared: Pixels
     ) -> tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]:
         """Backbone features of each frame and of its 3 x 3 cells."""
         import torch
 
         if self.engine == "openvino":
             return self._compiled.maps(prepared)
-        if self.device == "cpu":
-            size = min(max(1, -(-len(prepared) // self._cores)), _BATCH)
-            batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
-            parts = list(self._threads.map(self._maps, batches))
-        else:
-            batches = [prepared[i : i + _GPU_BATCH] for i in range(0, len(prepared), _GPU_BATCH)]
-            parts = [self._maps(batch) for batch in batches]
-        pooled = torch.cat([whole for whole, _ in parts]).numpy()
-        return pooled, torch.cat([grid for _, grid in parts]).numpy()
+        on_cpu = self.device == "cpu"
+        size = min(max(1, -(-len(prepared) // self._cores)), _BATCH) if on_cpu else _GPU_BATCH
+        batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
+        parts = (self._threads.map if on_cpu else map)(self._maps, batches)
+        pooled, grid = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
+        return pooled, grid
 
-    def _maps(
-        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
-    ) -> tuple["torch.Tensor", "torch.Tensor"]:
+    def _maps(self, prepared: Pixels) -> tuple["torch.Tensor", "torch.Tensor"]:
         """Backbone features of each frame and of its cells."""
         import torch
         from torch.nn.functional import adaptive_avg_pool2d
@@ -76,9 +73,7 @@ class Backbone:
             grid = adaptive_avg_pool2d(maps, GRID).flatten(2).transpose(1, 2)
             return maps.mean((-2, -1)).cpu(), grid.cpu()
 
-    def lower(
-        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"], block: int
-    ) -> Float[np.ndarray, "frames i j c"]:
+    def lower(self, prepared: Pixels, block: int) -> Float[np.ndarray, "frames i j c"]:
         """What enters a block of the network, channels last; blocks count from 0."""
         import torch
 
@@ -86,7 +81,7 @@ class Backbone:
             states = self.net.lower(self._scaled(prepared), block)
             return states.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 
-    def _scaled(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> "torch.Tensor":
+    def _scaled(self, prepared: Pixels) -> "torch.Tensor":
         import torch
 
         scaled = (torch.from_numpy(prepared).to(self.device).float() - 127) / 128
@@ -131,9 +126,7 @@ class Backbone:
         return self._load().to(self.device)
 
 
-def resized_whole(
-    frames: UInt8[np.ndarray, "frames height width 3"],
-) -> UInt8[np.ndarray, "frames 3 rows columns"]:
+def resized_whole(frames: Images) -> Pixels:
     """Resize to 300 x 300 pixels' worth of the whole frame, keeping its shape.
 
     Squashing to a square or cropping one costs one to two points of R@10 on the MSR-VTT

@@ -16,14 +16,17 @@ from tokenizers import Encoding
 
 from sureshot.media.signature import FrameSize
 
+Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
+Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
+
 
 @dataclass(frozen=True, slots=True)
 class TextFeatures:
-    """Texts as an encoder sees them, in the space it shares with frames.
+    """Texts as an encoder sees them, in the space it shares with frames; padding is zero.
 
     Attributes:
-        sentence: one vector a text, unit length.
-        words: one vector a word token, unscaled; padding rows are zero.
+        sentence: vectors of unit length.
+        words: vectors of word tokens, unscaled.
         truncated: True where the text was longer than the encoder reads and its end was dropped.
         length: length that each sentence vector had before, on the scale of the words; None where
             unit length is its own.
@@ -41,10 +44,9 @@ class FrameFeatures:
     """Frames as an encoder sees them, without padding: rows are frames of one or many videos.
 
     Attributes:
-        frames: one vector a frame in the space shared with texts, unscaled.
-        patches: the cells of each frame in the same space, row by row from the top left.
-        backbone: the features before the projection into that space, for systems that
-            learn their own.
+        frames: vectors in the space shared with texts, unscaled.
+        patches: the cells of each frame in the same space, row by row from the top left; maybe 0.
+        backbone: features before the projection into that space, for systems that learn their own.
     """
 
     frames: Float[np.ndarray, "frames dim"]
@@ -54,15 +56,9 @@ class FrameFeatures:
 
 @dataclass(frozen=True, slots=True)
 class VideoFeatures:
-    """Videos (or windows of videos) as padded frame tokens.
+    """Videos (or windows of videos): their `FrameFeatures`, padded with zeros.
 
-    Attributes:
-        frames: frame vectors, padding rows zero.
-        patches: cells of each frame, padding rows zero; ``patches`` may be 0.
-        backbone: features before the projection, padding rows zero.
-        experts: rows of features extracted beforehand, as `sureshot.models.encoders.experts.pack`
-            gives them; None without.
-        which: the expert that each row is of; None without.
+    ``experts`` and ``which`` are what `sureshot.models.encoders.experts.pack` gives; None without.
     """
 
     frames: Float[np.ndarray, "videos frames dim"]
@@ -76,7 +72,7 @@ class VideoFeatures:
     def of_frames(
         cls, frames: Float[np.ndarray, "videos frames dim"], mask: Bool[np.ndarray, "videos frames"]
     ) -> "VideoFeatures":
-        """Videos of which nothing but the frames is known, as of those in an index."""
+        """Videos of which only the frames are known, as in an index."""
         videos, longest, dim = frames.shape
         return cls(
             frames=frames,
@@ -94,25 +90,16 @@ class VideoFeatures:
 
 @runtime_checkable
 class Encoder(Protocol):
-    """Turns texts and frames into vectors of one shared space.
+    """Turns texts and frames into vectors of one shared space."""
 
-    Attributes:
-        name: what `sureshot.models.encoders.load_encoder` takes to give this encoder again.
-        latin_only: whether texts in other scripts mean nothing to it.
-    """
-
-    name: str
+    name: str  # by which `sureshot.models.encoders.load_encoder` gives it again
     dim: int
-    channels: int
-    latin_only: bool
+    channels: int  # of the backbone
+    latin_only: bool  # whether texts in other scripts mean nothing to it
 
     @property
     def frame_size(self) -> FrameSize:
-        """Size in which frames are decoded for `prepare`.
-
-        The shorter side, in pixels, above which a frame holds nothing the encoder can see; or its
-        own way to make a whole frame small.
-        """
+        """The shorter side, in pixels, that frames are decoded at, or its own way to resize one."""
         ...
 
     @property
@@ -129,9 +116,7 @@ class Encoder(Protocol):
         """Encode texts; at least one. An empty text is the caller's error."""
         ...
 
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> Shaped[np.ndarray, "frames 3 side side"]:
+    def prepare(self, frames: Images) -> Shaped[np.ndarray, "frames 3 side side"]:
         """Resize RGB frames to the network's input; cheap, thread-safe, run next to the decoder."""
         ...
 
@@ -141,26 +126,18 @@ class Encoder(Protocol):
 
 
 def stack(videos: Sequence[FrameFeatures]) -> VideoFeatures:
-    """Pad the frames of several videos to one length.
+    """Pad the frames of several videos to one length."""
+    lengths = np.array([len(video.frames) for video in videos])
+    mask = np.arange(lengths.max()) < lengths[:, None]
 
-    Returns:
-        Padded features; the mask tells real frames from padding.
-    """
-    longest = max(len(v.frames) for v in videos)
-
-    def pad(parts: list[np.ndarray]) -> np.ndarray:
-        out = np.zeros((len(parts), longest, *parts[0].shape[1:]), np.float32)
-        for row, part in zip(out, parts, strict=True):
-            row[: len(part)] = part
+    def padded(name: str) -> np.ndarray:
+        parts = [getattr(video, name) for video in videos]
+        out = np.zeros((*mask.shape, *parts[0].shape[1:]), np.float32)
+        out[mask] = np.concatenate(parts)
         return out
 
-    mask = np.arange(longest)[None, :] < np.array([len(v.frames) for v in videos])[:, None]
-    return VideoFeatures(
-        frames=pad([v.frames for v in videos]),
-        patches=pad([v.patches for v in videos]),
-        backbone=pad([v.backbone for v in videos]),
-        mask=mask,
-    )
+    names = [field.name for field in fields(FrameFeatures)]
+    return VideoFeatures(**{name: padded(name) for name in names}, mask=mask)
 
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")  # letters and digits; other signs are no words
@@ -195,11 +172,7 @@ Prepared = Shaped[np.ndarray, "_ 3 _ _"]
 
 
 def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameFeatures]:
-    """Features of each video, in the order of the videos.
-
-    Args:
-        videos: prepared frames, at least one a video; shapes may differ between videos.
-    """
+    """Features of each video; those of frames of one shape are encoded together."""
     by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
     for row, video in enumerate(videos):
         by_shape[video.shape[1:]].append(row)
@@ -265,9 +238,6 @@ def cosine(
     texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "videos dim"]
 ) -> Float[np.ndarray, "texts videos"]:
     """Inner products of unit vectors: rows texts, columns videos, higher is better, in [-1, 1].
-
-    Args:
-        videos: unit vectors; a zero vector scores 0 with everything.
 
     Examples:
         >>> cosine(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, -1.0]]))

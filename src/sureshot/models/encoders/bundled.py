@@ -28,14 +28,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.backbone import CHANNELS, GRID, SIDE, WIDEST, Backbone, resized_whole
-from sureshot.models.encoders.base import FrameFeatures, TextFeatures, unit_vectors
+from sureshot.models.encoders.base import FrameFeatures, Images, Pixels, TextFeatures, unit_vectors
 from sureshot.models.encoders.minilm import DIM as MINILM_DIM
 from sureshot.models.encoders.minilm import MiniLM
 from sureshot.paths import cache_dir
@@ -135,13 +135,11 @@ class _TwoNetworks:
     backbone: Backbone
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.base`."""
+        """The word of each word token."""
         return self._minilm.words_of(texts)
 
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames 3 rows columns"]:
-        """Resize frames, see `sureshot.models.encoders.backbone.resized_whole`."""
+    def prepare(self, frames: Images) -> Pixels:
+        """Resize frames, keeping their shape."""
         return resized_whole(frames)
 
     def verify(self) -> None:
@@ -172,10 +170,10 @@ class BundledEncoder(_TwoNetworks):
 
     Args:
         threads: how many the image network uses on a CPU; None takes one for each core.
-        engine: what computes the image network, ``torch`` or ``openvino``; None takes OpenVINO
-            where it is installed. The vectors are the same to rounding.
-        precision: numbers that the image network computes with; ``bf16`` makes it another model,
-            ``bundled-bf16``, whose vectors do not compare with those of this one.
+        engine: ``torch`` or ``openvino``; None takes OpenVINO where it is installed. The vectors
+            are the same to rounding.
+        precision: ``bf16`` makes it another model, ``bundled-bf16``, whose vectors do not compare
+            with those of this one.
     """
 
     dim = DIM
@@ -212,7 +210,7 @@ class BundledEncoder(_TwoNetworks):
         sentence, words = (join_texts(self._texts, v) for v in (features.sentence, features.words))
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
-    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
+    def encode_frames(self, prepared: Pixels) -> FrameFeatures:
         """Run the network and the map over frames and over the 3 x 3 cells of each."""
         pooled, cells = self.backbone.maps(prepared)
         return FrameFeatures(self._joined(pooled), self._joined(cells), backbone=pooled)
@@ -264,9 +262,7 @@ def join_texts(head: Head, vectors: Float[np.ndarray, "*n size"]) -> Float[np.nd
 
 
 def join_frames(
-    head: Head,
-    features: Float[np.ndarray, "*n channels"],
-    logits: Float[np.ndarray, "*n classes"],
+    head: Head, features: Float[np.ndarray, "*n channels"], logits: Float[np.ndarray, "*n classes"]
 ) -> Float[np.ndarray, "*n dim"]:
     """Frames or cells, features of the tuned image network, in the joint space at unit length."""
     believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
@@ -333,7 +329,7 @@ class BridgeEncoder(_TwoNetworks):
         centred = features.sentence - self._correction["text_mean"]
         return replace(features, sentence=centred / np.linalg.norm(centred, axis=1, keepdims=True))
 
-    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]) -> FrameFeatures:
+    def encode_frames(self, prepared: Pixels) -> FrameFeatures:
         """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
         pooled, cells = self.backbone.maps(prepared)
         patches = self.place(cells.reshape(-1, self.channels))

@@ -15,8 +15,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import tokenizers
@@ -26,7 +27,7 @@ from safetensors import SafetensorError, safe_open
 from sureshot.errors import ModelError, option
 from sureshot.files import file_digest
 from sureshot.media.signature import FrameSize
-from sureshot.models.encoders.base import FrameFeatures, TextFeatures, token_words
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, token_words
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
 
@@ -62,7 +63,7 @@ class Snapshot:
     folder: Path
 
     def settings(self, name: str) -> dict[str, Any]:
-        """What a JSON file of the folder says; nothing where the file is absent."""
+        """The settings in a JSON file of the folder; none where it is absent."""
         try:
             found = read_json(self.folder / name)
         except FileNotFoundError:
@@ -84,9 +85,8 @@ class Snapshot:
         """The safetensors files, each with a sound header and of the length it announces."""
         files = [self.folder / name for name in self._weight_names()]
         if not files and any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
-            raise self.refuse(
-                "its weights are pickled, and a pickle can run code", _convert(self.folder)
-            )
+            reason = "its weights are pickled, and a pickle can run code"
+            raise self.refuse(reason, _convert(self.folder))
         if not files:
             raise self.refuse(f"{_WEIGHTS} is missing", _AGAIN)
         for file in files:
@@ -107,17 +107,19 @@ class Snapshot:
 
     def complete(self) -> bool:
         """Whether nothing is missing that a hub model has; a folder of one's own may have less."""
-        needed = (CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS]))
-        present = all((self.folder / name).is_file() for name in needed)
-        return present and any((self.folder / name).is_file() for name in (IMAGES, PROCESSOR))
+        needed = {CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS])}
+        present = {path.name for path in self.folder.iterdir() if path.is_file()}
+        return needed <= present and not present.isdisjoint((IMAGES, PROCESSOR))
 
     def refuse(self, reason: str, fix: str) -> ModelError:
         """The error that says why this folder cannot be used, and what to do."""
         return ModelError(f"Could not load the model in {self.folder}: {reason}. {fix}")
 
     def _weight_names(self) -> list[str]:
-        if (self.folder / _WEIGHTS).is_file() or not (self.folder / _INDEX).is_file():
-            return [_WEIGHTS] if (self.folder / _WEIGHTS).is_file() else []
+        if (self.folder / _WEIGHTS).is_file():
+            return [_WEIGHTS]
+        if not (self.folder / _INDEX).is_file():
+            return []
         shards = self.settings(_INDEX).get("weight_map")
         if not isinstance(shards, dict):
             raise self.refuse(f"{_INDEX} names no files", _AGAIN)
@@ -236,17 +238,14 @@ _FIX = "Give a checkpoint that resizes or crops every frame to the square its ne
 class Preprocessing:
     """What happens to a frame before a network reads it.
 
-    Attributes:
-        side: pixels along a side of the square that comes out; larger frames are cropped around the
-            centre, smaller ones are surrounded by black.
-        resize_to: the shorter side or (height, width) to resize to, in pixels; None for neither.
-        values: what each of the 256 levels of a byte becomes, for red, green and blue.
+    Frames larger than the square that comes out are cropped around its centre, smaller ones are
+    surrounded by black.
     """
 
-    side: int
-    resize_to: int | tuple[int, int] | None
+    side: int  # of the square, in pixels
+    resize_to: int | tuple[int, int] | None  # the shorter side or (height, width), in pixels
     method: Literal["bilinear", "bicubic"]
-    values: Float[np.ndarray, "3 256"]
+    values: Float[np.ndarray, "3 256"]  # of each level of a byte, for red, green and blue
 
     @classmethod
     def read(cls, snapshot: Snapshot, family: Family, side: int) -> "Preprocessing":
@@ -271,10 +270,8 @@ class Preprocessing:
         method = _FILTERS.get(asked["resample"], "bicubic")
         return cls(side=side, resize_to=resize, method=method, values=values)
 
-    def apply(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> Float[np.ndarray, "frames 3 side side"]:
-        """Frames of one size as the network reads them; they may lie in memory in any order."""
+    def apply(self, frames: Images) -> Float[np.ndarray, "frames 3 side side"]:
+        """Frames of one size as the network reads them."""
         frames = self._resized(frames)
         (top, to_top), (left, to_left) = (_window(n, self.side) for n in frames.shape[1:3])
         square = np.zeros((len(frames), 3, self.side, self.side), np.uint8)
@@ -291,9 +288,7 @@ class Preprocessing:
             frame = frame[rows[0], columns[0]]
         return self._resized(frame[None])[0]
 
-    def _resized(
-        self, frames: UInt8[np.ndarray, "frames h w 3"]
-    ) -> UInt8[np.ndarray, "frames height width 3"]:
+    def _resized(self, frames: UInt8[np.ndarray, "frames h w 3"]) -> Images:
         """Frames in the size that they have before they are cropped."""
         import torch
 
@@ -366,8 +361,7 @@ def _window(length: int, side: int) -> tuple[slice, slice]:
     return slice(source, source + kept), slice(target, target + kept)
 
 
-@dataclass(frozen=True, slots=True)
-class TokenIds:
+class TokenIds(NamedTuple):
     """Texts as rows of token ids; special tokens are real, padding is not."""
 
     ids: Int64[np.ndarray, "texts words"]
@@ -448,12 +442,10 @@ class Tokenizer:
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token that is not padding."""
-        found = self._tokenizer.encode_batch(list(texts))
-        words = (token_words(*both) for both in zip(texts, found, strict=True))
-        return [
-            tuple(word for word, real in zip(own, text.attention_mask, strict=True) if real)
-            for own, text in zip(words, found, strict=True)
-        ]
+        words = []
+        for text, found in zip(texts, self._tokenizer.encode_batch(list(texts)), strict=True):
+            words.append(tuple(compress(token_words(text, found), found.attention_mask)))
+        return words
 
 
 class ClipEncoder:
@@ -490,15 +482,7 @@ class ClipEncoder:
 
     @classmethod
     def load(cls, name: str, device: str | None = None) -> "ClipEncoder":
-        """The encoder in a local folder or behind a hub id, which is downloaded the first time.
-
-        Args:
-            name: path of a folder, or an id such as ``openai/clip-vit-base-patch32``.
-
-        Raises:
-            ModelError: no such model, the hub cannot be reached, the folder is damaged or holds
-                something else, or the device cannot be used; one sentence and what to do.
-        """
+        """The encoder in a local folder or behind a hub id, which is downloaded the first time."""
         snapshot = find_snapshot(name)
         is_folder = is_folder_at(expand(name))
         return cls(snapshot, str(snapshot.folder) if is_folder else name, device)
@@ -509,10 +493,7 @@ class ClipEncoder:
         return self.snapshot.fingerprint(_VERSION)
 
     def limit_words(self, longest: int) -> None:
-        """Read no more than so many tokens of a text from now on, special ones included.
-
-        The fingerprint stays as it is, so nothing that is encoded after this may be kept under it.
-        """
+        """Read no more than so many tokens of a text from now on; the fingerprint stays."""
         self.tokenizer.limit(longest)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
@@ -524,33 +505,29 @@ class ClipEncoder:
         import torch
 
         cut = self.tokenizer.encode(texts)
-        sentences, states, lengths = [], [], []
+        parts = []
         with torch.inference_mode():
             for first in range(0, len(texts), _TEXTS):
                 ids = torch.from_numpy(cut.ids[first : first + _TEXTS]).to(self.device)
-                sentence, state = self.read_texts(ids)
-                sentences.append(torch.nn.functional.normalize(sentence, dim=-1).cpu())
-                states.append(state.cpu())
-                lengths.append(sentence.norm(dim=-1).cpu())
+                parts.append([part.cpu() for part in self.read_texts(ids)])
+        sentences, states = (torch.cat(part) for part in zip(*parts, strict=True))
         counts = cut.mask.sum(1)
         mask = np.arange(counts.max()) < counts[:, None]
         words = np.zeros((*mask.shape, self.dim), np.float32)
-        words[mask] = torch.cat(states).numpy()[cut.mask]
+        words[mask] = states.numpy()[cut.mask]
         return TextFeatures(
-            sentence=torch.cat(sentences).numpy(),
+            sentence=torch.nn.functional.normalize(sentences, dim=-1).numpy(),
             words=words,
             mask=mask,
             truncated=cut.truncated,
-            length=torch.cat(lengths).numpy(),
+            length=sentences.norm(dim=-1).numpy(),
         )
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token, see `sureshot.models.encoders.base`."""
+        """The word of each word token."""
         return self.tokenizer.words_of(texts)
 
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> Float32[np.ndarray, "frames 3 side side"]:
+    def prepare(self, frames: Images) -> Float32[np.ndarray, "frames 3 side side"]:
         """Resize, crop and normalise as the checkpoint asks; does not need the weights."""
         return self._preprocessing.apply(frames)
 
@@ -577,10 +554,7 @@ class ClipEncoder:
 
     def text_weights(self) -> "dict[str, torch.Tensor]":
         """Weights of CLIP's text network by their names within it; none of a SigLIP."""
-        if self._family == "siglip":
-            return {}
-        weights: dict[str, torch.Tensor] = self.network.text_model.state_dict()
-        return weights
+        return {} if self._family == "siglip" else dict(self.network.text_model.state_dict())
 
     def read_texts(self, ids: "torch.Tensor") -> tuple["torch.Tensor", "torch.Tensor"]:
         """Sentence and word vectors. No attention mask: CLIP looks back only, SigLIP has none."""
@@ -668,7 +642,8 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
         raise snapshot.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
     odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
     if odd:
-        reason = f"weights are missing or of another size than {CONFIG} says ({_some(odd)})"
+        some = ", ".join(odd[:2]) + (f" and {len(odd) - 2} more" if len(odd) > 2 else "")
+        reason = f"weights are missing or of another size than {CONFIG} says ({some})"
         raise snapshot.refuse(reason, _AGAIN)
     check_finite(model, str(snapshot.folder))
     return model.eval()
@@ -676,7 +651,7 @@ def _read_model(snapshot: Snapshot, family: Family) -> Any:
 
 @contextlib.contextmanager
 def silence() -> Iterator[None]:
-    """Keep the progress bar and load report of transformers off the user's terminal."""
+    """Keep the progress bar and load report of transformers off the terminal."""
     from transformers.utils import logging
 
     level, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
@@ -688,8 +663,3 @@ def silence() -> Iterator[None]:
         logging.set_verbosity(level)
         if bars:
             logging.enable_progress_bar()
-
-
-def _some(names: list[str]) -> str:
-    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
-    return ", ".join(names[:2]) + more

@@ -87,11 +87,7 @@ class EfficientNetLite2(nn.Module):
         self.classify = nn.Linear(_HEAD, CLASSES)
 
     def forward(self, x: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n 1280 i j"]:
-        """Feature map, values in [0, 6], of ceil(size / 32) rows and columns.
-
-        Args:
-            x: RGB, scaled by (pixel - 127) / 128.
-        """
+        """Feature map, values in [0, 6], of RGB scaled by (pixel - 127) / 128."""
         return self.upper(self.lower(x, 0), 0)
 
     def lower(self, x: Float[Tensor, "n 3 h w"], block: int) -> Float[Tensor, "n c i j"]:
@@ -111,15 +107,11 @@ class EfficientNetLite2(nn.Module):
         _fold(net.stem, theirs, "_conv_stem", "_bn0")
         for i, block in enumerate(net.blocks):
             assert isinstance(block, InvertedBottleneck)
-            names = iter(("_bn0", "_bn1", "_bn2") if block.expand else ("_bn1", "_bn2"))
+            at = f"_blocks.{i}."
             if block.expand is not None:
-                _fold(
-                    block.expand, theirs, f"_blocks.{i}._expand_conv", f"_blocks.{i}.{next(names)}"
-                )
-            _fold(
-                block.filter, theirs, f"_blocks.{i}._depthwise_conv", f"_blocks.{i}.{next(names)}"
-            )
-            _fold(block.project, theirs, f"_blocks.{i}._project_conv", f"_blocks.{i}.{next(names)}")
+                _fold(block.expand, theirs, f"{at}_expand_conv", f"{at}_bn0")
+            _fold(block.filter, theirs, f"{at}_depthwise_conv", f"{at}_bn1")
+            _fold(block.project, theirs, f"{at}_project_conv", f"{at}_bn2")
         _fold(net.head, theirs, "_conv_head", "_bn1")
         net.classify.load_state_dict({"weight": theirs["_fc.weight"], "bias": theirs["_fc.bias"]})
         # Channels last costs 1.6 times less processor time here (LOG.md); torch's stubs lack it.

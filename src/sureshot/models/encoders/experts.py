@@ -40,14 +40,7 @@ _BROKEN = (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.err
 
 
 def read_experts(folder: Path | None, ids: Iterable[str]) -> dict[str, Experts]:
-    """The experts of these videos, by the id of the video; none without a folder.
-
-    Rows are 16-bit where the file's are and 32-bit otherwise.
-
-    Raises:
-        SureshotError: the folder is not there or has nothing of any of the videos, a file cannot be
-            read, or what it holds is not rows of finite numbers.
-    """
+    """The experts of these videos, by the id of the video; none without a folder."""
     if folder is None:
         return {}
     if not folder.is_dir():
@@ -82,11 +75,9 @@ def pack(
 ) -> tuple[Float[np.ndarray, "videos rows size"], Bool[np.ndarray, "videos rows experts"]]:
     """The experts of several videos as one array: all rows of a video below each other.
 
-    Experts are taken in the order of ``sizes``; a video may lack any of them, and have others.
-
-    Returns:
-        Rows, zero where they are padding or shorter than the longest; and True for the one expert
-        that each real row is of.
+    Experts are taken in the order of ``sizes``; a video may lack any of them, and have others. Rows
+    are zero where they are padding or shorter than the longest; ``which`` is True for the one
+    expert that each real row is of.
     """
     counts = [sum(len(own[name]) for name, _ in sizes if name in own) for own in videos]
     longest = max(counts, default=0)
@@ -110,13 +101,7 @@ def pack(
 
 
 def presence(videos: Mapping[str, Experts]) -> str:
-    """How many videos have each expert, in words.
-
-    Examples:
-        >>> rows = np.ones((2, 3), np.float32)
-        >>> presence({"video0": {"audio": rows, "motion": rows}, "video1": {"motion": rows}})
-        'audio of 1, motion of 2 of 2 videos'
-    """
+    """How many videos have each expert, as in "audio of 1, motion of 2 of 2 videos"."""
     names = sorted({name for own in videos.values() for name in own})
     counts = (f"{name} of {sum(name in own for own in videos.values()):,}" for name in names)
     return f"{', '.join(counts)} of {len(videos):,} videos"
@@ -156,23 +141,16 @@ def file_stems(video: str) -> list[str]:
 
 def _files(folder: Path, names: Sequence[str], video: str) -> list[tuple[Path, str | None]]:
     """The files of a video that are there, each with the one expert it holds, if it is one."""
-    stems = file_stems(video)
-    return _existing(folder, names, stems) or _existing(folder, names, [f"v_{s}" for s in stems])
-
-
-def _existing(
-    folder: Path, names: Sequence[str], stems: Sequence[str]
-) -> list[tuple[Path, str | None]]:
-    """The files that have one of these stems."""
-    places: list[tuple[Path, str | None]] = [(folder / f"{stem}.npz", None) for stem in stems]
-    places += [(folder.joinpath(*stem[:3], f"{stem}.h5"), None) for stem in stems]
-    places += [
-        (folder / name / f"{stem}{suffix}", name)
-        for name in names
-        for stem in stems
-        for suffix in (".npy", ".npz")
-    ]
-    return [(path, name) for path, name in places if path.is_file()]
+    found: list[tuple[Path, str | None]] = []
+    for prefix in ("", "v_"):
+        for stem in (prefix + stem for stem in file_stems(video)):
+            found += [(folder / f"{stem}.npz", None)]
+            found += [(folder.joinpath(*stem[:3], f"{stem}.h5"), None)]
+            found += [(folder / n / f"{stem}{end}", n) for n in names for end in (".npy", ".npz")]
+        found = [(path, name) for path, name in found if path.is_file()]
+        if found:
+            break
+    return found
 
 
 def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]]:

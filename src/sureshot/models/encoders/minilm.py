@@ -66,7 +66,7 @@ class MiniLM:
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each token of each text, see `sureshot.models.encoders.base`."""
+        """The word of each token of each text."""
         words = [token_words(t, self._tokenizer.encode(t[: MAX_TOKENS * 100])) for t in texts]
         return [w if len(w) <= MAX_TOKENS else (*w[: MAX_TOKENS - 1], w[-1]) for w in words]
 

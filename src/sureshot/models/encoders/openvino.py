@@ -10,9 +10,10 @@ import sys
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float
 
 from sureshot.errors import ModelError, option
+from sureshot.models.encoders.base import Pixels
 
 if TYPE_CHECKING:
     from sureshot.models.encoders.efficientnet import EfficientNetLite2, SameConv
@@ -31,12 +32,7 @@ def engine_for(given: str | None, device: str) -> Engine:
     """The engine to compute with, tried out where it is OpenVINO.
 
     Args:
-        given: ``torch``, ``openvino``, or None for that in `VARIABLE`, else for OpenVINO where it
-            is installed and works.
-
-    Examples:
-        >>> engine_for("torch", "cpu")
-        'torch'
+        given: None is that in `VARIABLE`, else OpenVINO where it is installed and works.
     """
     asked = given or os.environ.get(VARIABLE) or None
     match asked:
@@ -66,9 +62,12 @@ def why_not() -> str:
     try:
         openvino().Core().get_property("CPU", "FULL_DEVICE_NAME")
     except Exception as error:  # its libraries may be missing, of another system, or too old
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        return f"OpenVINO is installed but does not work ({reason[:200]})."
+        return f"OpenVINO is installed but does not work ({_reason(error)})."
     return ""
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def openvino() -> Any:
@@ -101,7 +100,6 @@ class CompiledNetwork:
 
     Args:
         grid: cells each way that the last feature map is pooled to.
-        precision: ``f32`` as torch has it, or ``bf16``.
     """
 
     def __init__(
@@ -127,15 +125,14 @@ class CompiledNetwork:
             compiled = core.compile_model(_graph(ov, network, grid), "CPU", options)
             self._queue = ov.AsyncInferQueue(compiled, 2 * threads)
         except Exception as error:  # whatever a version or a processor that was never tried raises
-            reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
             raise ModelError(
-                f"OpenVINO {ov.__version__} cannot run the image network ({reason}). Compute with "
+                f"OpenVINO {ov.__version__} cannot run the image network ({_reason(error)}). Use "
                 f"{option('engine', 'torch')}, or install another version: {INSTALL}."
             ) from None
         self._queue.set_callback(_keep)
 
     def maps(
-        self, prepared: UInt8[np.ndarray, "frames 3 rows columns"]
+        self, prepared: Pixels
     ) -> tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]:
         """Features of each frame and of its cells, row by row."""
         pooled: list[Any] = [None] * len(prepared)

@@ -18,15 +18,14 @@ import torch
 from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import normalize
 
 from sureshot.errors import ModelError
 from sureshot.files import write_json
-from sureshot.models.encoders.base import FrameFeatures, TextFeatures
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures
 from sureshot.models.layers.transformer import Block
-from sureshot.models.weights import device_for, with_weights
+from sureshot.models.weights import device_for, save_weights, with_weights
 
 _VERSION = "small-1"
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
@@ -85,11 +84,7 @@ class SmallNetwork(nn.Module):
 
 
 class SmallEncoder:
-    """The encoder; `load` reads one that was trained.
-
-    Args:
-        network: its weights; None draws those of seed 0.
-    """
+    """The encoder, with the weights of seed 0 unless others are given."""
 
     latin_only = False
     vocabulary: frozenset[str] | None = None
@@ -111,10 +106,9 @@ class SmallEncoder:
 
     def save(self, folder: Path) -> None:
         """Write a folder that `load` reads."""
-        weights = {k: v.detach().cpu().contiguous() for k, v in self.network.state_dict().items()}
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            save_file(weights, folder / _WEIGHTS)
+            save_weights(self.network, folder / _WEIGHTS)
             write_json(folder / _CONFIG, {"model_type": _KIND})
         except (OSError, SafetensorError) as error:
             raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
@@ -156,9 +150,7 @@ class SmallEncoder:
         """The words of each text, as it writes them."""
         return [tuple(text.split()[:_LONGEST] or ("",)) for text in texts]
 
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames 3 32 32"]:
+    def prepare(self, frames: Images) -> UInt8[np.ndarray, "frames 3 32 32"]:
         """Resize to 32 x 32 pixels."""
         if frames.shape[1:3] != (_SIDE, _SIDE):
             small = [Image.fromarray(frame).resize((_SIDE, _SIDE)) for frame in frames]

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from sureshot.models.encoders.base import FrameFeatures, TextFeatures
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures
 
 COLOURS: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
@@ -61,9 +61,7 @@ class TinyEncoder:
         """The words of each text, as it writes them."""
         return [tuple(text.split()[:_MAX_WORDS] or ("",)) for text in texts]
 
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames 3 16 16"]:
+    def prepare(self, frames: Images) -> UInt8[np.ndarray, "frames 3 16 16"]:
         """Pick a 16 x 16 grid of pixels."""
         rows = np.arange(self.frame_size) * frames.shape[1] // self.frame_size
         columns = np.arange(self.frame_size) * frames.shape[2] // self.frame_size

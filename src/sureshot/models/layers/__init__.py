@@ -1,5 +1,1 @@
-"""Layers that systems share.
-
-Everywhere a mask is True where a token, word or frame is real, and every item has at least one.
-What stands at padding has no influence, but must be finite.
-"""
+"""Layers that systems share; what masks are is in `sureshot.models.shapes`."""

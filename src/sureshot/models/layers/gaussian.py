@@ -8,37 +8,26 @@ import math
 from typing import Literal, NamedTuple
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
 from sureshot.models.layers.pooling import TanhPooling, WeightedPooling
 from sureshot.models.layers.transformer import Block, draw_linear, identity, linear, xavier
+from sureshot.models.shapes import Mask, Tokens, Vectors
 
 
 class Gaussian(NamedTuple):
-    """Items as normal distributions whose dimensions are independent.
-
-    Attributes:
-        mean: centre of each item.
-        log_var: natural logarithm of the variance of each dimension, any real number.
-    """
+    """Items as normal distributions whose dimensions are independent."""
 
     mean: Float[Tensor, "*n d"]
-    log_var: Float[Tensor, "*n d"]
+    log_var: Float[Tensor, "*n d"]  # natural logarithm of the variance of each dimension
 
 
 def draw_noise(
     shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32
 ) -> Float[Tensor, "..."]:
-    """Standard normal numbers, on the device of the generator they are drawn from.
-
-    Examples:
-        >>> one = draw_noise((2, 3), torch.Generator().manual_seed(1))
-        >>> two = draw_noise((2, 3), torch.Generator().manual_seed(1))
-        >>> torch.equal(one, two)
-        True
-    """
+    """Standard normal numbers, on the device of the generator they are drawn from."""
     return torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
 
 
@@ -67,12 +56,10 @@ def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, 
 def draw_samples(
     gaussian: Gaussian, count: int, generator: torch.Generator | None = None
 ) -> Float[Tensor, "items k d"]:
-    """Random vectors of each item; gradients as of `sample`.
+    """K random vectors of each item, drawn on the processor: a seed gives the same on any device.
 
     Args:
-        count: K, vectors of each item.
-        generator: where the noise comes from, on the processor, so that a seed gives the same on
-            any device; None is torch's own.
+        generator: None is torch's own.
     """
     items, dim = gaussian.mean.shape
     noise = draw_noise((items, count, dim), generator or torch.default_generator)
@@ -84,8 +71,7 @@ def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor,
 
     .. math:: \frac12 \sum_d \frac{\sigma_d^2 + \mu_d^2}{v} - 1 - \log\frac{\sigma_d^2}{v}
 
-    It is at least 0, and 0 only for the prior itself. The mean over a batch and the sum of both
-    sides are the caller's.
+    At least 0, and 0 only for the prior itself.
 
     Args:
         prior_log_var: log v. 0 is the papers' N(0, I), whose samples have length :math:`\sqrt D`:
@@ -138,9 +124,6 @@ def _deviation(gaussian: Gaussian) -> Float[Tensor, "*n d"]:
     return (0.5 * gaussian.log_var).exp()
 
 
-Residual = Literal["single", "double"]
-
-
 class LocalAggregation(nn.Module):
     r"""DUQ's local feature aggregation: tokens and global feature look at each other, then pool.
 
@@ -151,8 +134,8 @@ class LocalAggregation(nn.Module):
     with weights a as in `WeightedPooling` and Linear(D, 2D)-ReLU-Linear(2D, D) as the MLP.
 
     Args:
-        residual: ``double`` is the formula above, as the released code has it: the block adds its
-            input already, so x enters twice. ``single`` is :math:`x' = \mathrm{Block}(x)`.
+        doubled: whether x enters twice, as above and in the released code, since the block adds it
+            already; else :math:`x' = \mathrm{Block}(x)`.
 
     References:
         DUQ, section 3.3 and figure 2. The paper gives no sizes; these are the released code's.
@@ -164,27 +147,20 @@ class LocalAggregation(nn.Module):
         The released code also has no mask: padding takes part.
     """
 
-    def __init__(self, dim: int, heads: int = 8, residual: Residual = "double") -> None:
+    def __init__(self, dim: int, heads: int = 8, *, doubled: bool = True) -> None:
         super().__init__()
-        self.residual = residual
+        self.doubled = doubled
         self.block = Block(dim, heads)
         self.pool = WeightedPooling(dim)
         self.mlp = nn.Sequential(linear(dim, 2 * dim), nn.ReLU(), linear(2 * dim, dim))
         self.norm = nn.LayerNorm(dim)
 
-    def forward(
-        self,
-        whole: Float[Tensor, "batch dim"],
-        tokens: Float[Tensor, "batch tokens dim"],
-        mask: Bool[Tensor, "batch tokens"],
-    ) -> Float[Tensor, "batch dim"]:
+    def forward(self, whole: Vectors, tokens: Tokens, mask: Mask) -> Vectors:
         """One vector an item."""
         tokens = torch.cat([whole[:, None], tokens.masked_fill(~mask[..., None], 0)], dim=1)
         mask = functional.pad(mask, (1, 0), value=True)
         seen = self.block(tokens, mask)
-        if self.residual == "double":
-            seen = tokens + seen
-        return self.norm(self.mlp(self.pool(seen, mask)))
+        return self.norm(self.mlp(self.pool(tokens + seen if self.doubled else seen, mask)))
 
 
 class PieAggregation(nn.Module):
@@ -194,7 +170,7 @@ class PieAggregation(nn.Module):
         a = \mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))
 
     Args:
-        hidden: width of the attention: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        hidden: rows of W₁: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
         whole: length of the global feature; None is ``dim``.
 
     References:
@@ -213,11 +189,8 @@ class PieAggregation(nn.Module):
         self.norm = nn.LayerNorm(whole)
 
     def forward(
-        self,
-        whole: Float[Tensor, "batch whole"],
-        tokens: Float[Tensor, "batch tokens dim"],
-        mask: Bool[Tensor, "batch tokens"],
-    ) -> Float[Tensor, "batch whole"]:
+        self, whole: Float[Tensor, "items whole"], tokens: Tokens, mask: Mask
+    ) -> Float[Tensor, "items whole"]:
         """One vector an item."""
         return self.norm(whole + torch.sigmoid(self.linear(self.pool(tokens, mask))))
 
@@ -229,9 +202,6 @@ class PieDeviation(nn.Module):
 
     with an attention of its own.
 
-    Args:
-        hidden: width of the attention.
-
     References:
         PCME, Chun et al. 2021, section 3.2; UATVR and the first releases of DUQ's code use it.
     """
@@ -242,13 +212,8 @@ class PieDeviation(nn.Module):
         self.linear = xavier(dim, dim)
         self.linear_whole = xavier(dim, dim)
 
-    def forward(
-        self,
-        whole: Float[Tensor, "batch dim"],
-        tokens: Float[Tensor, "batch tokens dim"],
-        mask: Bool[Tensor, "batch tokens"],
-    ) -> Float[Tensor, "batch dim"]:
-        """Arguments as those of `PieAggregation`; the natural logarithm of the deviation."""
+    def forward(self, whole: Vectors, tokens: Tokens, mask: Mask) -> Vectors:
+        """The natural logarithm of the deviation of each dimension."""
         return self.linear(self.pool(tokens, mask)) + self.linear_whole(whole)
 
 
@@ -264,8 +229,6 @@ class GaussianHead(nn.Module):
     about as long as the mean: a standard deviation of :math:`1/\sqrt{D}` in each dimension.
 
     Args:
-        init_log_var: logarithm of the variance to start from; -ln ``dim`` unless given. In literal
-            mode it starts from 0.
         literal: whether to follow the print: two plain linear layers, with no length imposed on
             the mean.
 
@@ -283,18 +246,15 @@ class GaussianHead(nn.Module):
         makes the noise longer still. ``literal`` follows the print.
     """
 
-    def __init__(
-        self, dim: int, *, init_log_var: float | None = None, literal: bool = False
-    ) -> None:
+    def __init__(self, dim: int, *, literal: bool = False) -> None:
         super().__init__()
         self.literal = literal
         self.mean = linear(dim, dim) if literal else identity(dim)
         self.spread = linear(dim, dim)
         if not literal:
-            start = -math.log(dim) if init_log_var is None else init_log_var
-            nn.init.constant_(self.spread.bias, start)
+            nn.init.constant_(self.spread.bias, -math.log(dim))
 
-    def forward(self, features: Float[Tensor, "batch dim"]) -> Gaussian:
+    def forward(self, features: Vectors) -> Gaussian:
         """One Gaussian an item, with a unit mean unless literal."""
         mean, spread = self.mean(features), self.spread(features)
         if self.literal:
@@ -306,10 +266,10 @@ class PieGaussianHead(nn.Module):
     """Mean and spread by attention over the tokens, as in UATVR and the first releases of DUQ.
 
     Args:
-        hidden: width of the attentions: half of ``dim`` in UATVR, twice ``dim`` in DUQ.
+        hidden: rows of the attentions' W₁: half of ``dim`` in UATVR.
         init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
             -ln ``dim`` for noise about as long as the mean.
-        xavier: how linear layers start: by Xavier's rule as in PCME, or from N(0, 0.02²) as in
+        xavier: whether linear layers start by Xavier's rule as in PCME; else from N(0, 0.02²) as in
             UATVR, whose code draws them once more after that.
 
     References:
@@ -326,12 +286,7 @@ class PieGaussianHead(nn.Module):
             draw_linear(self)
         nn.init.constant_(self.deviation.linear.bias, init_log_var / 2)
 
-    def forward(
-        self,
-        whole: Float[Tensor, "batch dim"],
-        tokens: Float[Tensor, "batch tokens dim"],
-        mask: Bool[Tensor, "batch tokens"],
-    ) -> Gaussian:
+    def forward(self, whole: Vectors, tokens: Tokens, mask: Mask) -> Gaussian:
         """One Gaussian an item, with a unit mean."""
         mean = functional.normalize(self.mean(whole, tokens, mask), dim=-1)
         return Gaussian(mean=mean, log_var=2 * self.deviation(whole, tokens, mask))
@@ -343,12 +298,11 @@ class HierarchicalGaussianHead(nn.Module):
     .. math:: \mu = \mathrm{LN}\big(g + \sigma(W_\mu\,\mathrm{Attn}_\mu(l))\big), \qquad
         \Sigma = \zeta\big(W_\Sigma\,(g + \mathrm{Attn}_\Sigma(l))\big)
 
-    with an attention pooling each, `sureshot.models.layers.pooling.TanhPooling`, and softplus
-    as zeta.
+    with a `TanhPooling` each and softplus as zeta.
 
     Args:
         whole: length of the global feature and of the Gaussian. Where it is another than ``dim``,
-            the pooled tokens of the variance are brought to it by one more linear layer.
+            one more linear layer brings the pooled tokens of the variance to it.
         literal: whether to follow the print: the mean as long as the layer norm makes it,
             :math:`\sqrt D`, and variances that start near 0.7. Otherwise the mean has unit length
             and noise starts about as long as it.
@@ -373,17 +327,11 @@ class HierarchicalGaussianHead(nn.Module):
         if not literal:
             nn.init.constant_(self.variance.bias, math.log(math.expm1(1 / whole)))
 
-    def forward(
-        self,
-        whole: Float[Tensor, "batch whole"],
-        tokens: Float[Tensor, "batch tokens dim"],
-        mask: Bool[Tensor, "batch tokens"],
-    ) -> Gaussian:
+    def forward(self, whole: Float[Tensor, "items whole"], tokens: Tokens, mask: Mask) -> Gaussian:
         """One Gaussian an item, with a unit mean unless literal."""
         mean = self.mean(whole, tokens, mask)
-        variance = (
-            functional.softplus(self.variance(whole + self.fit(self.pool(tokens, mask)))) + _LEAST
-        )
+        spread = self.variance(whole + self.fit(self.pool(tokens, mask)))
+        variance = functional.softplus(spread) + _LEAST
         if not self.literal:
             mean = functional.normalize(mean, dim=-1)
         return Gaussian(mean=mean, log_var=variance.log())
@@ -403,18 +351,13 @@ class Branch(nn.Module):
     def __init__(self, width: int, aggregation: Aggregation, *, literal: bool) -> None:
         super().__init__()
         self.aggregate = (
-            LocalAggregation(width, residual="double" if literal else "single")
+            LocalAggregation(width, doubled=literal)
             if aggregation == "attention"
             else PieAggregation(width, 2 * width)
         )
         self.head = GaussianHead(width, literal=literal)
 
-    def forward(
-        self,
-        whole: Float[Tensor, "items width"],
-        tokens: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
-    ) -> Gaussian:
-        """One Gaussian an item; what stands at padding has no influence."""
+    def forward(self, whole: Vectors, tokens: Tokens, mask: Mask) -> Gaussian:
+        """One Gaussian an item."""
         gaussian: Gaussian = self.head(self.aggregate(whole, tokens, mask))
         return gaussian

@@ -1,30 +1,32 @@
 """Tokens to one vector per item, by itself or, in `CrossAttentionPooling`, as a text sees it."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from typing import NamedTuple
 
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.transformer import Block, dividing, identity, linear, xavier
+from sureshot.models.shapes import (
+    FrameMask,
+    Frames,
+    Mask,
+    Scores,
+    Texts,
+    Tokens,
+    Vectors,
+    Videos,
+)
 
 
-def mean_of_units(
-    frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
-) -> Float[Tensor, "videos dim"]:
+def mean_of_units(frames: Frames, mask: FrameMask) -> Videos:
     r"""Unit vector along the mean of each video's frames, every frame brought to unit length first.
 
     .. math:: v = \frac{m}{\lVert m \rVert}, \qquad
         m = \frac{1}{|F|} \sum_{f \in F} \frac{x_f}{\lVert x_f \rVert}
 
-    Args:
-        frames: frame vectors of any length; what stands at padding has no influence.
-
-    Returns:
-        Unit vectors; zero for a video without a real frame, or whose frames cancel out.
+    Zero for a video without a real frame, or whose frames cancel out.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
@@ -41,9 +43,7 @@ def mean_of_units(
     return functional.normalize(masked_mean(units, mask), dim=-1)
 
 
-def masked_mean(
-    tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-) -> Float[Tensor, "batch dim"]:
+def masked_mean(tokens: Tokens, mask: Mask) -> Vectors:
     """Mean of each item's real tokens; zero where there is none."""
     total = tokens.masked_fill(~mask[..., None], 0).sum(1)
     return total / mask.sum(1, keepdim=True).clamp(min=1)
@@ -63,20 +63,14 @@ class WeightedPooling(nn.Module):
         super().__init__()
         self.worth = nn.Sequential(linear(dim, 2 * dim), nn.ReLU(), linear(2 * dim, 1))
 
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch dim"]:
+    def forward(self, tokens: Tokens, mask: Mask) -> Vectors:
         """Pooled vectors, not normalised."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
         return torch.einsum("bn,bnd->bd", token_shares(self.worth, tokens, mask), tokens)
 
 
 class TanhPooling(WeightedPooling):
-    r"""Mean of tokens with weights :math:`\mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))`.
-
-    Args:
-        hidden: rows of W₁.
-    """
+    r"""Mean of tokens with weights :math:`\mathrm{softmax}_n(w_2^\top \tanh(W_1 x_n))`."""
 
     def __init__(self, dim: int, hidden: int) -> None:
         nn.Module.__init__(self)
@@ -85,22 +79,13 @@ class TanhPooling(WeightedPooling):
         )
 
 
-def token_shares(
-    worth: nn.Module, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-) -> Float[Tensor, "batch tokens"]:
-    """What each real token of an item counts, with sum 1: the softmax of what it is worth.
-
-    Args:
-        worth: network that gives one number a token.
-    """
+def token_shares(worth: nn.Module, tokens: Tokens, mask: Mask) -> Float[Tensor, "items tokens"]:
+    """What each real token of an item counts, with sum 1: the softmax of what it is worth."""
     return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 class SelfAttentionPooling(nn.Module):
     """One transformer block over the frames, then their mean.
-
-    Args:
-        heads: attention heads; they divide ``dim``.
 
     References:
         DUQ, supplement, figure 1 (SA).
@@ -110,9 +95,7 @@ class SelfAttentionPooling(nn.Module):
         super().__init__()
         self.block = Block(dim, heads)
 
-    def forward(
-        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
-    ) -> Float[Tensor, "videos dim"]:
+    def forward(self, frames: Frames, mask: FrameMask) -> Videos:
         """Pooled vectors, not normalised."""
         return masked_mean(self.block(frames.masked_fill(~mask[..., None], 0), mask), mask)
 
@@ -129,8 +112,7 @@ class CrossAttentionPooling(nn.Module):
     frames. All projections start as the identity, so an untrained pooling is an attention in
     CLIP's own space.
 
-    A direct call holds a vector for every pair of a text and a video; `PooledVideos` gives the same
-    scores for a fraction of the work.
+    A call holds a vector for every pair of a text and a video; `fast_scores` does not.
 
     Args:
         dropout: share of ``W r + b`` dropped in training.
@@ -159,17 +141,9 @@ class CrossAttentionPooling(nn.Module):
         self.norm_out = nn.LayerNorm(dim)
 
     def forward(
-        self,
-        texts: Float[Tensor, "texts dim"],
-        frames: Float[Tensor, "videos frames dim"],
-        mask: Bool[Tensor, "videos frames"],
+        self, texts: Texts, frames: Frames, mask: FrameMask
     ) -> Float[Tensor, "videos texts dim"]:
-        """Every video as every text sees it, not normalised.
-
-        Args:
-            texts: vectors as the encoder gives them, not normalised.
-            frames: vectors as the encoder gives them; what stands at padding has no influence.
-        """
+        """Every video as every text sees it; neither it nor texts and frames are normalised."""
         queries = self.ask(texts)
         keys, values = self.answer(frames, mask)
         logits = torch.einsum("thd,vhfd->vhtf", queries, keys)
@@ -182,7 +156,7 @@ class CrossAttentionPooling(nn.Module):
         frames: Float[Tensor, "pairs frames dim"],
         mask: Bool[Tensor, "pairs frames"],
     ) -> Float[Tensor, "pairs dim"]:
-        """Video i as text i sees it, arguments as in a call, without all the other pairs."""
+        """Video i as text i sees it, without all the other pairs."""
         keys, values = self.answer(frames, mask)
         logits = torch.einsum("nhd,nhfd->nhf", self.ask(texts), keys)
         weights = logits.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
@@ -192,18 +166,18 @@ class CrossAttentionPooling(nn.Module):
         pooled = self.norm_pooled(self.out(mixed.flatten(-2)))
         return self.norm_out(pooled + self.dropout(self.linear(pooled)))
 
-    def ask(self, texts: Float[Tensor, "texts dim"]) -> Float[Tensor, "texts heads head_dim"]:
+    def ask(self, texts: Texts) -> Float[Tensor, "texts heads head_dim"]:
         """Queries, scaled so that their inner products with keys are the attention's logits."""
         norm = self.norm_inputs if self.norm_texts is None else self.norm_texts
         queries = self.queries(norm(texts)).unflatten(-1, (self.heads, -1))
         return queries / queries.shape[-1] ** 0.5
 
     def answer(
-        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
+        self, frames: Frames, mask: FrameMask
     ) -> tuple[
         Float[Tensor, "videos heads frames head_dim"], Float[Tensor, "videos heads frames head_dim"]
     ]:
-        """Keys and values of the frames, arguments as in a call."""
+        """Keys and values of the frames."""
         frames = self.norm_inputs(frames.masked_fill(~mask[..., None], 0))
         keys, values = (
             project(frames).unflatten(-1, (self.heads, -1)).transpose(1, 2)
@@ -213,20 +187,11 @@ class CrossAttentionPooling(nn.Module):
 
 
 def scores_direct(
-    pooling: CrossAttentionPooling,
-    texts: Float[Tensor, "texts dim"],
-    frames: Float[Tensor, "videos frames dim"],
-    mask: Bool[Tensor, "videos frames"],
-) -> Float[Tensor, "texts videos"]:
-    """Cosine of each text with each video as that text sees it; rows texts, columns videos.
+    pooling: CrossAttentionPooling, texts: Texts, frames: Frames, mask: FrameMask
+) -> Scores:
+    """Cosine of each text with each video as that text sees it, in [-1, 1].
 
-    Higher is better, in [-1, 1]. Holds several vectors for every pair at once: meant for the
-    square block of a training batch.
-
-    Args:
-        pooling: pooling of the frames; in training mode its dropout takes part.
-        texts: not normalised.
-        frames: not normalised; what stands at padding has no influence.
+    Holds several vectors for every pair at once: meant for the square block of a training batch.
     """
     pooled = functional.normalize(pooling(texts, frames, mask), dim=-1)
     return torch.einsum("td,vtd->tv", functional.normalize(texts, dim=-1), pooled)
@@ -235,17 +200,29 @@ def scores_direct(
 _SHORTEST = 1e-12  # a pooled vector shorter than this scores 0, as in torch's own normalisation
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class PooledVideos:
-    r"""What text-conditioned pooling needs to know of each video; float32, one row per video.
+class _Pooled(NamedTuple):
+    """What the scores of some videos need, one row per video; see `fast_scores`."""
 
-    Holds for the pooling it was made with, as long as that is not trained on. Between the attention
-    weights of a pair and its score all is linear but two layer norms, and these need of a weighted
-    sum only its mean and variance: linear and quadratic in the weights. So everything of length
-    ``dim`` is computed once per video, and a pair costs a few quadratic forms in as many weights as
-    there are *units*: the frames, or with several heads every frame of every head. With a the
-    weights of a pair, :math:`u_n` what unit n adds to the projected sum and a prime for "minus its
-    own mean over the dimensions":
+    keys: Float[Tensor, "videos heads frames head_dim"]
+    absent: Float[Tensor, "videos frames"]  # 0 where a frame is real, -inf at padding
+    rows: Float[Tensor, "videos units dim"]  # g3 * z'_n
+    spread: Float[Tensor, "videos units units"]  # G_2
+    spread_out: Float[Tensor, "videos units units"]  # covariance of the z'
+    inner: Float[Tensor, "videos units units"]  # inner products of the rows
+    lines: Float[Tensor, "videos 3 units"]  # z'_n with d' / D, rows with g3 * d' and with b3
+
+
+def fast_scores(
+    pooling: CrossAttentionPooling, texts: Texts, frames: Frames, mask: FrameMask, block: int = 256
+) -> Scores:
+    r"""What `scores_direct` computes without dropout, to about 1e-6, for a fraction of the work.
+
+    Between the attention weights of a pair and its score all is linear but two layer norms, and
+    these need of a weighted sum only its mean and variance: linear and quadratic in the weights. So
+    everything of length D = ``dim`` is computed once per video, and a pair costs a few quadratic
+    forms in as many weights as there are *units*: the frames, or with several heads every frame of
+    every head. With a the weights of a pair, :math:`u_n` what unit n adds to the projected sum and
+    a prime for "minus its own mean over the dimensions":
 
     .. math::
         \mathrm{LN}_2 = r_2\, g_2 \odot \textstyle\sum_n a_n u'_n + b_2, \qquad
@@ -258,74 +235,25 @@ class PooledVideos:
         r_3^{-2} = \tfrac{1}{D} \big\lVert r_2 \textstyle\sum_n a_n z'_n + d' \big\rVert^2
         + \epsilon
 
-    Attributes:
-        keys: keys of the attention.
-        absent: 0 where a frame is real, -inf at padding.
-        rows: what each unit adds to the outcome, :math:`g_3 \odot z'_n`.
-        spread: :math:`G_2`, covariance of the units before the first norm of the outcome.
-        spread_out: covariance of the units before the second.
-        inner: inner products of ``rows``.
-        lines: three numbers for each unit: its covariance with :math:`d'`, and the inner products
-            of its row with :math:`g_3 \odot d'` and with :math:`b_3`.
-    """
-
-    keys: Float[Tensor, "videos heads frames head_dim"]
-    absent: Float[Tensor, "videos frames"]
-    rows: Float[Tensor, "videos units dim"]
-    spread: Float[Tensor, "videos units units"]
-    spread_out: Float[Tensor, "videos units units"]
-    inner: Float[Tensor, "videos units units"]
-    lines: Float[Tensor, "videos 3 units"]
-
-    def __len__(self) -> int:
-        return len(self.keys)
-
-    def __getitem__(self, part: slice) -> "PooledVideos":
-        """Some of the videos, in their order."""
-        return PooledVideos(
-            **{field.name: getattr(self, field.name)[part] for field in fields(self)}
-        )
-
-    @classmethod
-    def joined(cls, parts: Sequence["PooledVideos"]) -> "PooledVideos":
-        """The videos of all parts, in their order."""
-        counts = sorted({part.absent.shape[1] for part in parts})
-        if len(counts) != 1:
-            raise SureshotError(
-                f"Pooled videos of {counts} frames cannot be joined; give at least one part, and "
-                "pad all frames to one number before pooling."
-            )
-        names = [field.name for field in fields(cls)]
-        return cls(**{name: torch.cat([getattr(part, name) for part in parts]) for name in names})
-
-
-def precompute(
-    pooling: CrossAttentionPooling,
-    frames: Float[Tensor, "videos frames dim"],
-    mask: Bool[Tensor, "videos frames"],
-    *,
-    block: int = 256,
-) -> PooledVideos:
-    """Work out once what every text will ask of these videos.
-
     Args:
-        pooling: pooling of the frames, in evaluation mode.
-        frames: not normalised; what stands at padding has no influence.
-        block: videos worked on at a time; bounds the memory and changes the result by rounding at
-            most.
+        block: texts and videos worked on at a time; bounds the memory. Another value changes the
+            scores by rounding at most, less than 1e-6.
     """
-    _refuse_dropout(pooling)
+    columns = [slice(at, at + block) for at in range(0, len(frames), block)]
+    videos = [_pooled(pooling, frames[part], mask[part]) for part in columns]
     offset = _offset(pooling)
-    parts = [slice(at, at + block) for at in range(0, max(len(frames), 1), block)]
-    return PooledVideos.joined([_precompute(pooling, frames[p], mask[p], offset) for p in parts])
+    queries = pooling.ask(texts).float()
+    units = functional.normalize(texts.float(), dim=-1)
+    scores = units.new_empty(len(texts), len(frames))
+    for at in range(0, len(texts), block):
+        rows = slice(at, at + block)
+        for part, pooled in zip(columns, videos, strict=True):
+            scores[rows, part] = _scores(pooling, queries[rows], units[rows], pooled, offset).T
+    return scores
 
 
-def _precompute(
-    pooling: CrossAttentionPooling,
-    frames: Float[Tensor, "videos frames dim"],
-    mask: Bool[Tensor, "videos frames"],
-    offset: Float[Tensor, " dim"],
-) -> PooledVideos:
+def _pooled(pooling: CrossAttentionPooling, frames: Frames, mask: FrameMask) -> _Pooled:
+    offset = _offset(pooling)
     keys, values = pooling.answer(frames, mask)
     out = pooling.out.weight.reshape(frames.shape[-1], pooling.heads, -1)
     # The weights of each head sum to one, so every unit carries its share of the bias.
@@ -339,7 +267,7 @@ def _precompute(
         rows @ (pooling.norm_out.weight * offset),
         rows @ pooling.norm_out.bias,
     ]
-    return PooledVideos(
+    return _Pooled(
         keys=keys.float(),
         absent=torch.zeros_like(mask, dtype=torch.float32).masked_fill(~mask, -torch.inf),
         rows=rows.float(),
@@ -350,78 +278,29 @@ def _precompute(
     )
 
 
-def fast_scores(
-    pooling: CrossAttentionPooling,
-    texts: Float[Tensor, "texts dim"],
-    videos: PooledVideos,
-    *,
-    block: int = 256,
-) -> Float[Tensor, "texts videos"]:
-    """Cosine of each text with each video as that text sees it; rows texts, columns videos.
-
-    What `scores_direct` computes in evaluation mode, to about 1e-6. Higher is better, in [-1, 1].
-
-    Args:
-        pooling: the one the videos were precomputed with, in evaluation mode.
-        texts: not normalised.
-        videos: what was precomputed of the videos, on the device of the texts.
-        block: texts and videos worked on at a time; bounds the memory. Another value changes the
-            scores by rounding at most, less than 1e-6.
-    """
-    _refuse_dropout(pooling)
-    shared = _Shared.of(pooling)
-    queries = pooling.ask(texts).float()
-    units = functional.normalize(texts.float(), dim=-1)
-    scores = units.new_empty(len(texts), len(videos))
-    for row in range(0, len(texts), block):
-        asked, own = queries[row : row + block], units[row : row + block]
-        for column in range(0, len(videos), block):
-            part = videos[column : column + block]
-            scores[row : row + block, column : column + block] = _scores(asked, own, part, shared).T
-    return scores
-
-
-@dataclass(frozen=True, slots=True)
-class _Shared:
-    """What no video and no text has a part in."""
-
-    row: Float[Tensor, " dim"]  # g3 * d'
-    bias: Float[Tensor, " dim"]  # b3
-    variance: Float[Tensor, ""]  # of d
-    eps: float  # of the first norm of the outcome
-    eps_out: float  # of the second
-
-    @classmethod
-    def of(cls, pooling: CrossAttentionPooling) -> "_Shared":
-        offset = _offset(pooling)
-        return cls(
-            row=(pooling.norm_out.weight * offset).float(),
-            bias=pooling.norm_out.bias.float(),
-            variance=offset.square().mean().float(),
-            eps=pooling.norm_pooled.eps,
-            eps_out=pooling.norm_out.eps,
-        )
-
-
 def _scores(
+    pooling: CrossAttentionPooling,
     queries: Float[Tensor, "texts heads head_dim"],
-    texts: Float[Tensor, "texts dim"],
-    videos: PooledVideos,
-    shared: _Shared,
+    texts: Texts,
+    videos: _Pooled,
+    offset: Float[Tensor, " dim"],
 ) -> Float[Tensor, "videos texts"]:
+    shared_row = (pooling.norm_out.weight * offset).float()
+    bias = pooling.norm_out.bias.float()
     # Texts come last throughout: the small quadratic forms are then products with long rows.
     logits = torch.einsum("vhfd,thd->vhft", videos.keys, queries)
     weights = (logits + videos.absent[:, None, :, None]).softmax(2).flatten(1, 2)
-    scale = (_quadratic(videos.spread, weights) + shared.eps).rsqrt()
+    scale = (_quadratic(videos.spread, weights) + pooling.norm_pooled.eps).rsqrt()
     weights = scale[:, None] * weights
     to_offset, to_row, to_bias = torch.bmm(videos.lines, weights).unbind(1)
-    variance = _quadratic(videos.spread_out, weights) + 2 * to_offset + shared.variance
-    scale = (variance.clamp(min=0) + shared.eps_out).rsqrt()
-    square = _quadratic(videos.inner, weights) + 2 * to_row + shared.row.square().sum()
-    cross = 2 * scale * (to_bias + shared.row @ shared.bias)
-    length = (scale.square() * square + cross + shared.bias.square().sum()).clamp(min=0).sqrt()
+    spread = _quadratic(videos.spread_out, weights)
+    variance = spread + 2 * to_offset + offset.square().mean().float()
+    scale = (variance.clamp(min=0) + pooling.norm_out.eps).rsqrt()
+    square = _quadratic(videos.inner, weights) + 2 * to_row + shared_row.square().sum()
+    cross = 2 * scale * (to_bias + shared_row @ bias)
+    length = (scale.square() * square + cross + bias.square().sum()).clamp(min=0).sqrt()
     towards = (weights * torch.einsum("vud,td->vut", videos.rows, texts)).sum(1)
-    inner = scale * (towards + texts @ shared.row) + texts @ shared.bias
+    inner = scale * (towards + texts @ shared_row) + texts @ bias
     return inner / length.clamp(min=_SHORTEST)
 
 
@@ -440,11 +319,3 @@ def _offset(pooling: CrossAttentionPooling) -> Float[Tensor, " dim"]:
 
 def _centred(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     return values - values.mean(-1, keepdim=True)
-
-
-def _refuse_dropout(pooling: CrossAttentionPooling) -> None:
-    if pooling.training and pooling.dropout.p > 0:
-        raise SureshotError(
-            "Fast pooling has no dropout, and this pooling is training with it; call its eval() "
-            "first, or score with scores_direct."
-        )

@@ -8,15 +8,13 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sureshot.errors import SureshotError
+from sureshot.models.shapes import Mask, Tokens
 
 _SPREAD = 0.02  # standard deviation of new weights in CLIP and in everything built on it
 
 
 def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
-    """A linear layer with weights from N(0, 0.02²) and biases of zero.
-
-    The draw is torch's own: ``torch.manual_seed`` before a model is built makes it repeatable.
-    """
+    """A linear layer with weights from N(0, 0.02²) and biases of zero."""
     layer = nn.Linear(inputs, outputs, bias=bias)
     draw_linear(layer)
     return layer
@@ -69,6 +67,17 @@ def embedding(rows: int, dim: int) -> nn.Embedding:
     return table
 
 
+def places(positions: nn.Embedding, count: int) -> Float[Tensor, "count dim"]:
+    """The first rows of a table of positions, as many as there are tokens."""
+    known = positions.num_embeddings
+    if count > known:
+        raise SureshotError(
+            f"A sequence of {count} tokens is longer than the {known} positions this model knows; "
+            f"sample at most {known}, or train it with a higher system.longest."
+        )
+    return positions.weight[:count]
+
+
 class Block(nn.Module):
     r"""One transformer block that normalises before each of its two parts.
 
@@ -92,20 +101,12 @@ class Block(nn.Module):
         self.widen = linear(dim, 4 * dim)
         self.narrow = linear(4 * dim, dim)
 
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch tokens dim"]:
-        """Tokens that have looked at the real tokens of their own item, and at no other item.
-
-        Returns:
-            One token for each; those at padding mean nothing.
-        """
+    def forward(self, tokens: Tokens, mask: Mask) -> Tokens:
+        """Tokens that have looked at the real ones of their own item; padding means nothing."""
         tokens = tokens + self._attend(self.norm_attention(tokens), mask)
         return tokens + self.narrow(quick_gelu(self.widen(self.norm_mlp(tokens))))
 
-    def _attend(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch tokens dim"]:
+    def _attend(self, tokens: Tokens, mask: Mask) -> Tokens:
         split = self.queries_keys_values(tokens).unflatten(-1, (3, self.heads, -1))
         queries, keys, values = split.permute(2, 0, 3, 1, 4)
         seen = functional.scaled_dot_product_attention(
@@ -115,21 +116,14 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Blocks one after another.
-
-    Args:
-        layers: how many blocks.
-        heads: attention heads of each; they divide ``dim``.
-    """
+    """Blocks one after another."""
 
     def __init__(self, dim: int, layers: int = 4, heads: int = 8, *, eps: float = 1e-5) -> None:
         super().__init__()
         self.blocks = nn.ModuleList(Block(dim, heads, eps=eps) for _ in range(layers))
 
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch tokens dim"]:
-        """Tokens after all blocks; ``tokens`` and ``mask`` as `Block` takes them."""
+    def forward(self, tokens: Tokens, mask: Mask) -> Tokens:
+        """Tokens after all blocks."""
         for block in self.blocks:
             tokens = block(tokens, mask)
         return tokens
@@ -140,15 +134,11 @@ class SequentialTransformer(nn.Module):
 
     .. math:: y_n = x_n + \mathrm{Transformer}(x + p)_n
 
-    With ``extra`` tokens, learned vectors that belong to no frame are appended: they look at the
-    frames, are looked at, and come back after the frames, without a residual.
-
-    The transformer is handed in rather than made here, so that a video's and a text's module, each
-    with positions of its own, can share one.
-
     Args:
-        transformer: the blocks. CLIP4Clip has four, with eight heads and ``eps`` 1e-12.
-        extra: learned tokens appended to every sequence.
+        transformer: the blocks, which a video's and a text's module may share. CLIP4Clip has four,
+            with eight heads and ``eps`` 1e-12.
+        extra: learned tokens appended to every sequence: they look at the frames, are looked at,
+            and come back after the frames, without a residual.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3 (sequential type, "seqTransf"). UATVR, Fang et al.
@@ -168,24 +158,14 @@ class SequentialTransformer(nn.Module):
         self.positions = embedding(positions, dim)
         self.extra = embedding(extra, dim) if extra else None
 
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch all_tokens dim"]:
-        """Tokens that know their place and their neighbours, then the extra ones.
+    def forward(self, tokens: Tokens, mask: Mask) -> Float[Tensor, "items all_tokens dim"]:
+        """Tokens plus what the transformer says of them, zero at padding; then the extra ones.
 
-        Returns:
-            ``tokens`` plus what the transformer says of them, zero at padding; then the extra
-            tokens. `cover` gives the mask that goes with them.
+        `cover` gives the mask that goes with them.
         """
-        count, known = tokens.shape[1], self.positions.num_embeddings
-        if count > known:
-            raise SureshotError(
-                f"A sequence of {count} tokens is longer than the {known} positions this model "
-                f"knows; sample at most {known}, or build it with more positions."
-            )
-        padding = ~mask[..., None]
+        count, padding = tokens.shape[1], ~mask[..., None]
         tokens = tokens.masked_fill(padding, 0)
-        placed = tokens + self.positions.weight[:count]
+        placed = tokens + places(self.positions, count)
         if self.extra is not None:
             appended = self.extra.weight.expand(len(tokens), -1, -1)
             placed = torch.cat([placed, appended], dim=1)
@@ -193,7 +173,7 @@ class SequentialTransformer(nn.Module):
         own = (tokens + seen[:, :count]).masked_fill(padding, 0)
         return torch.cat([own, seen[:, count:]], dim=1)
 
-    def cover(self, mask: Bool[Tensor, "batch tokens"]) -> Bool[Tensor, "batch all_tokens"]:
+    def cover(self, mask: Mask) -> Bool[Tensor, "items all_tokens"]:
         """``mask`` extended over the extra tokens, which are always real."""
         extra = 0 if self.extra is None else self.extra.num_embeddings
         return functional.pad(mask, (0, extra), value=True)
@@ -227,13 +207,10 @@ _POSITIONS = "embeddings.position_embedding.weight"
 def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -> None:
     """Copy CLIP's text positions, and its first text blocks, into a module that is not trained yet.
 
-    CLIP4Clip starts its transformer over frames from blocks that know sentences. Extra tokens are
-    left as they are, and so are positions beyond CLIP's last.
+    Extra tokens are left as they are, and so are positions beyond CLIP's last.
 
     Args:
-        module: takes as many positions and blocks as it has.
-        text: weights of a text model of the transformers library, by the names they have within
-            it, as from ``CLIPModel.text_model.state_dict()``.
+        text: as from ``CLIPModel.text_model.state_dict()`` of the transformers library.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3.
@@ -252,7 +229,7 @@ def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor], first: int
 
 @torch.no_grad()
 def blocks_from_clip(transformer: Transformer, text: Mapping[str, Tensor]) -> None:
-    """Copy CLIP's first text blocks into a transformer; arguments as for `start_from_clip`."""
+    """Copy CLIP's first text blocks into a transformer."""
     for number, block in enumerate(transformer.blocks):
         assert isinstance(block, Block)
         block_from_clip(block, text, number)

@@ -5,7 +5,7 @@ eta, rows texts and columns videos: 1 for a pair that surely does not match, 0 f
 right answer and is left alone. Matched pairs, on the diagonal, always count in full.
 """
 
-from typing import Literal, assert_never
+from typing import Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -13,18 +13,15 @@ from torch import Tensor
 from torch.nn.functional import cross_entropy
 
 from sureshot.errors import SureshotError
+from sureshot.models.shapes import Number, Scalar, Scores, Square, Vectors
 
-Eta = Float[Tensor, "items items"] | None
+Eta = Square | None
 
 
-def weigh_logits(logits: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
+def weigh_logits(logits: Scores, eta: Eta) -> Scores:
     """Logits of which those of a negative count eta times in the sum of a softmax.
 
-    Args:
-        logits: one of each pair; with eta there are as many texts as videos, matched on the
-            diagonal.
-        eta: uncertainty of each pair in [0, 1]; None counts all in full. Where it is 0, no
-            gradient reaches the logit.
+    Where eta is 0, no gradient reaches the logit.
     """
     if eta is None:
         return logits
@@ -33,51 +30,51 @@ def weigh_logits(logits: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tenso
     return logits + weights.clamp(min=smallest).log().masked_fill(weights == 0, -torch.inf)
 
 
-def weigh(values: Float[Tensor, "texts videos"], eta: Eta) -> Float[Tensor, "texts videos"]:
-    """Costs or evidence of pairs, those of a negative eta times; arguments as above."""
+def weigh(values: Scores, eta: Eta) -> Scores:
+    """Costs or evidence of pairs, those of a negative eta times."""
     return values if eta is None else _with_matched(eta) * values
 
 
-def _with_matched(eta: Float[Tensor, "items items"]) -> Float[Tensor, "items items"]:
+def matched_pairs(pairs: Square) -> Bool[Tensor, "items items"]:
+    """True on the diagonal."""
+    return torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
+
+
+def _with_matched(eta: Square) -> Square:
     """Eta with 1 for matched pairs."""
-    own = torch.eye(len(eta), dtype=torch.bool, device=eta.device)
-    return eta.masked_fill(own, 1)
+    return eta.masked_fill(matched_pairs(eta), 1)
 
 
-Scale = float | Float[Tensor, ""]
+Scale = Number
 Average = Literal["inside", "outside"]
 
 
-def info_nce(
-    similarity: Float[Tensor, "texts videos"],
-    scale: Scale,
-    positives: Bool[Tensor, "texts videos"] | None = None,
-    eta: Eta = None,
-) -> Float[Tensor, ""]:
+def info_nce(similarity: Scores, scale: Scale, eta: Eta = None) -> Scalar:
     r"""Symmetric cross-entropy of picking the partner: each text its video, each video its text.
 
-    .. math:: L = -\frac12 \Big( \frac1B \sum_i
-        \log \frac{\sum_{j \in P_i} e^{\lambda s_{ij}}}{\sum_j e^{\lambda s_{ij}}}
-        + \frac1B \sum_j
-        \log \frac{\sum_{i \in P_j} e^{\lambda s_{ij}}}{\sum_i e^{\lambda s_{ij}}} \Big)
+    .. math:: L = -\frac1{2B} \sum_i \log \frac{e^{\lambda s_{ii}}}{\sum_j e^{\lambda s_{ij}}}
+        + \log \frac{e^{\lambda s_{ii}}}{\sum_j e^{\lambda s_{ji}}}
 
-    At least 0, and 0 in the limit of perfect separation, also with several positives, since their
-    probabilities are added: any one of them is a right answer. A batch of one pair costs 0.
+    At least 0, and 0 in the limit of perfect separation. A batch of one pair costs 0.
 
     Args:
-        similarity: higher is better, any range.
+        similarity: higher is better, any range; matched on the diagonal.
         scale: lambda, 1 / temperature; 100 for CLIP.
-        positives: True where text and video belong together. Without it, the diagonal.
-        eta: how many times each pair counts as a negative in the sums below the line, see
-            `sureshot.models.losses.contrastive`.
+        eta: how many times each pair counts as a negative in the sums below the line.
 
     References:
-        DUQ eq. 1, where the positives are the diagonal; with ``eta`` DVTR eq. 13, which is printed
-        for one direction.
+        DUQ eq. 1; with ``eta`` DVTR eq. 13, which is printed for one direction.
     """
-    mask = _diagonal(similarity) if positives is None else _checked(positives)
+    if len(similarity) != similarity.shape[1]:
+        raise SureshotError("{} texts and {} videos do not pair up.".format(*similarity.shape))
     logits = weigh_logits(scale * similarity, eta)
-    return 0.5 * (_picking(logits, mask).mean() + _picking(logits.T, mask.T).mean())
+    return 0.5 * (_picking(logits) + _picking(logits.T))
+
+
+def _picking(logits: Square) -> Scalar:
+    """Mean cost of picking the own column of each row."""
+    # Not a difference of two logsumexp: at scale 100 that leaves four digits in 32 bits.
+    return (-logits.log_softmax(1).diagonal().contiguous()).mean()
 
 
 def mil_nce(
@@ -85,7 +82,7 @@ def mil_nce(
     scale: Scale = 1.0,
     average: Average = "inside",
     eta: Eta = None,
-) -> Float[Tensor, ""]:
+) -> Scalar:
     r"""Each sample of an item picks any of its partner's samples from those of the whole batch.
 
     .. math:: L_{t \to v} = -\frac{1}{BK} \sum_{i,k} \log
@@ -94,7 +91,6 @@ def mil_nce(
     and the same from the videos to the texts; the loss is the mean of the two.
 
     Args:
-        similarity: similarity of sample k of text i to sample m of video j, any range.
         scale: lambda. Cosines need one: with 1 and a batch of 64, matches at 1 and all others at -1
             still cost 2.25.
         average: where the positives are averaged. ``inside`` the logarithm, as printed: the least
@@ -116,74 +112,36 @@ def mil_nce(
     return 0.5 * (_picking_own(sides[0], average) + _picking_own(sides[1], average))
 
 
-def _picking(
-    logits: Float[Tensor, "rows columns"], positives: Bool[Tensor, "rows columns"]
-) -> Float[Tensor, " rows"]:
-    """Cost of picking any positive of each row."""
-    # Not a difference of two logsumexp: at scale 100 that leaves four digits in 32 bits.
-    return -logits.log_softmax(1).masked_fill(~positives, -torch.inf).logsumexp(1)
-
-
-def _picking_own(logits: Float[Tensor, "items k items m"], average: Average) -> Float[Tensor, ""]:
+def _picking_own(logits: Float[Tensor, "items k items m"], average: Average) -> Scalar:
     """Mean cost at which the samples of each item pick its partner's."""
     items, k, _, m = logits.shape
     shares = logits.reshape(items * k, items * m).log_softmax(1).view(logits.shape)
     # Only the partner's are added up: exponentials of -inf for all others take most of the time.
     own = shares.diagonal(dim1=0, dim2=2).movedim(1, -1)
-    match average:
-        case "inside":
-            return -own.logsumexp(-1).mean()
-        case "outside":
-            return -own.mean()
-        case _:
-            assert_never(average)
-
-
-def _diagonal(similarity: Float[Tensor, "texts videos"]) -> Bool[Tensor, "texts videos"]:
-    texts, videos = similarity.shape
-    if texts != videos:
-        raise SureshotError(
-            f"{texts} texts and {videos} videos do not pair up one to one; "
-            "say which belong together with positives."
-        )
-    return torch.eye(texts, dtype=torch.bool, device=similarity.device)
-
-
-def _checked(positives: Bool[Tensor, "texts videos"]) -> Bool[Tensor, "texts videos"]:
-    for dim, name in ((1, "text"), (0, "video")):
-        lonely = ~positives.any(dim)
-        if lonely.any():
-            raise SureshotError(
-                f"The {name} at place {int(lonely.nonzero()[0])} of the batch has no positive; "
-                "every one needs a partner, or must be left out."
-            )
-    return positives
+    return -(own.logsumexp(-1) if average == "inside" else own).mean()
 
 
 def key_nce(
-    queries: Float[Tensor, "items width"],
-    keys: Float[Tensor, "items width"],
-    memory: Float[Tensor, "slots width"],
-    scale: float | Float[Tensor, ""],
+    queries: Vectors,
+    keys: Vectors,
+    memory: Float[Tensor, "slots dim"],
+    scale: Number,
     eta: Eta = None,
-) -> Float[Tensor, ""]:
+) -> Scalar:
     r"""Cross-entropy of picking the own key among those of the batch and of the memory.
 
     .. math:: L = -\frac1B \sum_i \log \frac{e^{\lambda q_i^\top k_i}}
         {\sum_j e^{\lambda q_i^\top k_j} + \sum_m e^{\lambda q_i^\top b_m}}
 
-    One direction only: the queries are of one side and the keys of the other.
+    At least 0; 0 for a batch of one and an empty memory. One direction only: the queries are of one
+    side and the keys of the other.
 
     Args:
-        queries: commonly unit vectors.
         keys: key i belongs to query i, the others are wrong answers. They get no gradient.
         memory: keys of earlier batches, all of them wrong answers; there may be none. No gradient.
         scale: lambda, 1 / temperature.
         eta: how much the key of each item of the batch counts as a negative of each query, rows
             queries; keys of the memory count in full.
-
-    Returns:
-        The loss, at least 0; 0 for a batch of one and an empty memory.
 
     References:
         MoCo, He et al. 2020, eq. 1; HiT, Liu et al. 2021, section 3.3, which has one for each

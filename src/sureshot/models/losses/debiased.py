@@ -6,7 +6,7 @@ measure, that the learned mechanism moves none says nothing.
 """
 
 import math
-from typing import Literal, assert_never
+from typing import Literal
 
 import torch
 from jaxtyping import Float
@@ -15,8 +15,10 @@ from torch.nn import functional
 
 from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian, kl_between, wasserstein2
+from sureshot.models.losses.contrastive import matched_pairs
 from sureshot.models.losses.uncertainty import mean_of_others
 from sureshot.models.scoring import wasserstein_distance
+from sureshot.models.shapes import Samples, Scalar, Square
 
 Divergence = Literal["wasserstein", "kl"]
 
@@ -26,19 +28,17 @@ _FAR = 2.0  # squared distance of orthogonal unit means, at which unmatched pair
 def alignment_as_printed(
     texts: Gaussian,
     videos: Gaussian,
-    text_samples: Float[Tensor, "items k width"],
-    video_samples: Float[Tensor, "items m width"],
+    text_samples: Samples,
+    video_samples: Float[Tensor, "items m dim"],
     divergence: Divergence = "wasserstein",
-) -> Float[Tensor, ""]:
+) -> Scalar:
     r"""Pulls the Gaussians of matched pairs together, by their samples and as distributions.
 
     .. math:: L_U = -\frac{1}{K^2} \sum_{i,j} v_i^\top t_j + W(z_t, z_v)
 
     The mean over samples of an inner product is the inner product of the sample means, and in
     expectation that of the Gaussians' means: K changes how noisy the term is and nothing else.
-
-    Args:
-        divergence: W, or ``kl``: KL(texts || videos).
+    In place of W there may be KL(texts || videos).
 
     References:
         DVTR eq. 8, from eq. 7, with W of DVTR eq. 9 in its place.
@@ -51,19 +51,14 @@ def alignment_as_printed(
     return (_divergence(texts, videos, divergence) - together).mean()
 
 
-def alignment(
-    texts: Gaussian, videos: Gaussian, divergence: Divergence = "wasserstein"
-) -> Float[Tensor, ""]:
+def alignment(texts: Gaussian, videos: Gaussian, divergence: Divergence = "wasserstein") -> Scalar:
     r"""Pulls the Gaussians of matched pairs together and holds the others apart.
 
     .. math:: L_U = \frac1B \sum_i \big(W_{ii} - \mu_i^\top \mu'_i\big)
         + \frac{1}{B (B - 1)} \sum_{i \ne j} [2 - W_{ij}]_+
 
-    with unit means, of which orthogonal ones are 2 apart.
-
-    Args:
-        texts: Gaussians of the texts, means at unit length.
-        divergence: divergence between matched Gaussians, W or ``kl``: KL(texts || videos).
+    with unit means, of which orthogonal ones are 2 apart. In place of the first W there may be
+    KL(texts || videos).
 
     Differs:
         In print the positives are alone, so that equal Gaussians for all items are best; samples
@@ -74,11 +69,8 @@ def alignment(
     return (_divergence(texts, videos, divergence) - together).mean() + mean_of_others(near)
 
 
-def matching_cost_as_printed(eta: Float[Tensor, " items"]) -> Float[Tensor, ""]:
-    """Minus the mean eta of the matched pairs.
-
-    Args:
-        eta: sigmoid of minus a linear function of the distance, in (0, 1).
+def matching_cost_as_printed(eta: Float[Tensor, " items"]) -> Scalar:
+    """Minus the mean eta of the matched pairs, a sigmoid of minus a linear function of W.
 
     References:
         DVTR eq. 11; eta is that of DVTR eq. 10.
@@ -90,47 +82,31 @@ def matching_cost_as_printed(eta: Float[Tensor, " items"]) -> Float[Tensor, ""]:
     return -eta.mean()
 
 
-def matching_cost(logit: Float[Tensor, "items items"], smoothing: float = 0.1) -> Float[Tensor, ""]:
+def matching_cost(logit: Square, smoothing: float = 0.1) -> Scalar:
     r"""Cross-entropy of telling matched pairs (eta = 0) from the others of a batch (eta = 1).
 
+    The mean over matched pairs plus that over the others, which a batch of one does not have:
+    neither the batch size nor the many negatives set the scale.
+
     Args:
-        logit: logit of eta, rows texts, columns videos; matched on the diagonal.
         smoothing: share s of doubt in the labels, which are s / 2 and 1 - s / 2: among the pairs
             called negative there are the soft positives that eta is to find, so none of them may
             be sure.
-
-    Returns:
-        The mean over matched pairs plus that over the others, which a batch of one does not have:
-        neither the batch size nor the many negatives set the scale.
     """
-    own = torch.eye(len(logit), dtype=torch.bool, device=logit.device)
-    label = torch.where(own, smoothing / 2, 1 - smoothing / 2).to(logit)
+    label = torch.where(matched_pairs(logit), smoothing / 2, 1 - smoothing / 2).to(logit)
     cost = functional.binary_cross_entropy_with_logits(logit, label, reduction="none")
     return cost.diagonal().mean() + mean_of_others(cost)
 
 
-def shuffled(
-    eta: Float[Tensor, "items items"], generator: torch.Generator
-) -> Float[Tensor, "items items"]:
-    """The same numbers off the diagonal, dealt to other pairs of it: the control of what they know.
-
-    Args:
-        generator: generator on the processor, which decides who gets what.
-    """
-    items = len(eta)
-    others = ~torch.eye(items, dtype=torch.bool, device=eta.device)
+def shuffled(eta: Square, generator: torch.Generator) -> Square:
+    """The same numbers off the diagonal, dealt to other pairs: the control of what they know."""
+    items, others = len(eta), ~matched_pairs(eta)
     order = torch.randperm(items * (items - 1), generator=generator).to(eta.device)
     return eta.masked_scatter(others, eta[others][order])
 
 
 def _divergence(texts: Gaussian, videos: Gaussian, kind: Divergence) -> Float[Tensor, " items"]:
-    match kind:
-        case "wasserstein":
-            return wasserstein2(texts, videos)
-        case "kl":
-            return kl_between(texts, videos)
-        case _:
-            assert_never(kind)
+    return wasserstein2(texts, videos) if kind == "wasserstein" else kl_between(texts, videos)
 
 
 FITS, AMBIGUITY = "known fits", "known ambiguity"  # codes of texts, in training only
@@ -138,7 +114,7 @@ _LEAST = 0.02  # total variance of an item that is not ambiguous; compare a mean
 _SPREAD = 2.0  # of a text that fits every video
 
 
-def known_eta(texts: dict[str, Tensor]) -> Float[Tensor, "items items"]:
+def known_eta(texts: dict[str, Tensor]) -> Square:
     """How much each pair of a batch counts as a negative: 0 where the caption fits, else 1."""
     return 1 - _known(texts, FITS).float()
 

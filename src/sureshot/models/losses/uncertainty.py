@@ -8,12 +8,22 @@ import math
 from typing import Literal, NamedTuple, assert_never
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 from torch.nn.functional import logsigmoid
 
-from sureshot.models.losses.contrastive import Eta, info_nce, weigh
+from sureshot.models.losses.contrastive import Eta, info_nce, matched_pairs, weigh
+from sureshot.models.shapes import (
+    Matched,
+    Number,
+    Samples,
+    Scalar,
+    Scores,
+    Square,
+    TextSamples,
+    VideoSamples,
+)
 
 EvidenceKind = Literal["relu", "softplus", "exp"]
 Total = Literal["sum", "mean"]
@@ -23,23 +33,17 @@ _LARGEST = 30.0  # exponents beyond this are cut: e^30 is certainty, e^89 no num
 
 
 class Opinion(NamedTuple):
-    """What evidence amounts to. Vacuity and beliefs of a row have the sum 1.
+    """What evidence amounts to. Vacuity and beliefs of a row have the sum 1."""
 
-    Attributes:
-        belief: mass on each candidate, in [0, 1).
-        vacuity: mass on none, in (0, 1]; 1 without any evidence.
-    """
-
-    belief: Float[Tensor, "*rows candidates"]
-    vacuity: Float[Tensor, "*rows"]
+    belief: Float[Tensor, "*rows candidates"]  # mass on each candidate, in [0, 1)
+    vacuity: Float[Tensor, "*rows"]  # mass on none, in (0, 1]; 1 without any evidence
 
 
 def evidence(
     similarity: Float[Tensor, "*rows candidates"],
     kind: EvidenceKind = "relu",
-    *,
-    kappa: float | Float[Tensor, ""] = 1.0,
-    offset: float | Float[Tensor, ""] = 0.0,
+    kappa: Number = 1.0,
+    offset: Number = 0.0,
 ) -> Float[Tensor, "*rows candidates"]:
     r"""Evidence of similarities: a function of :math:`x = \kappa (s - m)`.
 
@@ -106,12 +110,8 @@ def evidential_rows(
         + \frac{\hat p_{ij} (1 - \hat p_{ij})}{S_i + 1}, \quad
         \hat p_{ij} = \frac{e_{ij} + 1}{S_i}
 
-    Args:
-        labels: y. The p of a row have the sum 1, so labels with another sum leave a cost that no
-            evidence can remove.
-
-    Returns:
-        The cost of each row, at least 0; for labels of sum 1 at most 2.
+    At least 0; for labels y of sum 1 at most 2. The p of a row have the sum 1, so labels with
+    another sum leave a cost that no evidence can remove.
 
     References:
         DUQ eq. 6, the closed form of eq. 4 and 5.
@@ -122,20 +122,13 @@ def evidential_rows(
     return ((labels - mean).square() + mean * (1 - mean) / (strength + 1)).sum(-1)
 
 
-def evidential(
-    evidence: Float[Tensor, "texts videos"],
-    labels: Float[Tensor, "texts videos"] | None = None,
-    *,
-    total: Total = "sum",
-) -> Float[Tensor, ""]:
+def evidential(evidence: Scores, labels: Scores | None = None, *, total: Total = "sum") -> Scalar:
     r"""The loss of `evidential_rows` for the texts, and for the videos on the transpose.
 
     .. math:: L = \frac1B \Big( \sum_i L_i + \sum_j L_j \Big)
 
     Args:
-        evidence: evidence of each pair, at least 0; rows texts, columns videos.
-        labels: y of the texts; their transpose holds for the videos. Without them, 1 on the
-            diagonal and 0 elsewhere.
+        labels: y of the texts; their transpose holds for the videos. Without them, the identity.
         total: ``sum`` of both directions as printed, or their ``mean``, half of it.
 
     References:
@@ -148,21 +141,13 @@ def evidential(
         rows, columns = evidence.shape
         labels = torch.eye(rows, columns, dtype=evidence.dtype, device=evidence.device)
     both = evidential_rows(evidence, labels).mean() + evidential_rows(evidence.T, labels.T).mean()
-    match total:
-        case "sum":
-            return both
-        case "mean":
-            return 0.5 * both
-        case _:
-            assert_never(total)
+    return both if total == "sum" else 0.5 * both
 
 
 Labels = Literal["matched", "unmatched", "unmatched_sum"]
 
 
-def distance_loss(
-    distance: Float[Tensor, "items items"], scale: float | Float[Tensor, ""], eta: Eta = None
-) -> Float[Tensor, ""]:
+def distance_loss(distance: Square, scale: Number, eta: Eta = None) -> Scalar:
     r"""Symmetric cross-entropy of picking the closest partner.
 
     .. math:: L = -\frac{1}{2B} \sum_i
@@ -182,9 +167,7 @@ def distance_loss(
     return info_nce(-distance, fixed, eta=eta)
 
 
-def distance_loss_as_printed(
-    distance: Float[Tensor, "items items"], scale: float, eta: Eta = None
-) -> Float[Tensor, ""]:
+def distance_loss_as_printed(distance: Square, scale: float, eta: Eta = None) -> Scalar:
     r"""The paper's loss, whose logarithm has no minus and whose exponent none either.
 
     .. math:: L = \frac{1}{2B} \sum_i
@@ -205,15 +188,14 @@ def distance_loss_as_printed(
 
 
 def evidential_distance(
-    distance: Float[Tensor, "items items"],
+    distance: Square,
     labels: Labels = "matched",
     kind: EvidenceKind = "relu",
-    *,
-    kappa: float | Float[Tensor, ""] = 1.0,
-    offset: float | Float[Tensor, ""] = 0.0,
+    kappa: Number = 1.0,
+    offset: Number = 0.0,
     total: Total = "sum",
     eta: Eta = None,
-) -> Float[Tensor, ""]:
+) -> Scalar:
     r"""The evidential loss of a matrix of cosine distances. A batch of one gives a finite number.
 
     Args:
@@ -225,25 +207,19 @@ def evidential_distance(
             cost 29.12 and the ideal ones 29.08. ``unmatched``: the same labels over B - 1.
             ``matched``: closeness :math:`1 - d` is evidence of a match, with the labels I, which
             trains the vacuity that a search reads.
-        eta: how much of the evidence of each pair that is not matched counts, see
-            `sureshot.models.losses.contrastive`.
+        eta: how much of the evidence of each pair that is not matched counts.
 
     References:
         DUQ eq. 13, with ``unmatched_sum``.
     """
-    items = len(distance)
-    match labels:
-        case "matched":
-            found = evidence(1 - distance, kind, kappa=kappa, offset=offset)
-            return evidential(weigh(found, eta), total=total)
-        case "unmatched" | "unmatched_sum":
-            target = 1 - torch.eye(items, dtype=distance.dtype, device=distance.device)
-            if labels == "unmatched":
-                target = target / max(items - 1, 1)
-            found = evidence(distance, kind, kappa=kappa, offset=offset)
-            return evidential(weigh(found, eta), target, total=total)
-        case _:
-            assert_never(labels)
+    clue = 1 - distance if labels == "matched" else distance
+    found = weigh(evidence(clue, kind, kappa, offset), eta)
+    if labels == "matched":
+        return evidential(found, total=total)
+    target = 1 - torch.eye(len(distance), dtype=distance.dtype, device=distance.device)
+    if labels == "unmatched":
+        target = target / max(len(distance) - 1, 1)
+    return evidential(found, target, total=total)
 
 
 Weighing = Literal["balanced", "sum"]
@@ -253,29 +229,25 @@ _SMALL = 1e-6  # under the root of a squared distance: the root has no gradient 
 
 
 def match_cost(
-    texts: Float[Tensor, "texts k dim"],
-    videos: Float[Tensor, "videos m dim"],
-    matched: Bool[Tensor, "texts videos"],
-    steepness: float | Float[Tensor, ""],
-    shift: float | Float[Tensor, ""],
-    *,
+    texts: TextSamples,
+    videos: VideoSamples,
+    matched: Matched,
+    steepness: Number,
+    shift: Number,
     doubled: bool = False,
-) -> Float[Tensor, "texts videos"]:
+) -> Scores:
     r"""Negative log-likelihood of each pair's label, the probability averaged over the samples.
 
     .. math:: -\log \frac{1}{KM} \sum_{k,m} p_{km} \text{ if matched, else }
         -\log \frac{1}{KM} \sum_{k,m} (1 - p_{km}), \quad
         p_{km} = \sigma(-a \lVert z_t^k - z_v^m \rVert + b)
 
-    Computed by logarithms throughout, so a probability near 0 or 1 keeps its digits.
+    At least 0. Computed by logarithms throughout, so a probability near 0 or 1 keeps its digits.
+    The largest tensor on the way has texts x K x videos x M numbers.
 
     Args:
         shift: b; the probability is 1/2 at the distance b / a.
         doubled: :math:`\sigma(2x)` in place of :math:`\sigma(x)`.
-
-    Returns:
-        The cost of each pair, at least 0. The largest tensor on the way has texts x K x videos x M
-        numbers.
 
     References:
         DUQ, supplement, eq. D; PCME, Chun et al. 2021, section 3.2.
@@ -294,20 +266,17 @@ def match_cost(
 
 
 def soft_contrastive(
-    texts: Float[Tensor, "items k dim"],
+    texts: Samples,
     videos: Float[Tensor, "items m dim"],
-    steepness: float | Float[Tensor, ""],
-    shift: float | Float[Tensor, ""],
-    *,
+    steepness: Number,
+    shift: Number,
     doubled: bool = False,
     weighing: Weighing = "balanced",
     eta: Eta = None,
-) -> Float[Tensor, ""]:
+) -> Scalar:
     """Total of `match_cost` over the batch, matched on the diagonal.
 
     Args:
-        shift: b.
-        doubled: whether the sigmoid is that of 2 x, see `match_cost`.
         weighing: ``balanced``, the mean over matched pairs plus the mean over the others, so that
             neither the batch size nor the many negatives set the scale (a batch of one has no
             negatives, which then cost 0); or the ``sum`` of all pairs.
@@ -316,48 +285,31 @@ def soft_contrastive(
         The released code of PCME sums, ignoring its own setting, and counts every pair twice, as
         text to video and as video to text, which are equal: twice the ``sum`` here.
     """
-    items = len(texts)
-    matched = torch.eye(items, dtype=torch.bool, device=texts.device)
+    matched = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
     cost = weigh(match_cost(texts, videos, matched, steepness, shift, doubled=doubled), eta)
-    match weighing:
-        case "balanced":
-            return cost.diagonal().mean() + mean_of_others(cost)
-        case "sum":
-            return cost.sum()
-        case _:
-            assert_never(weighing)
+    return cost.sum() if weighing == "sum" else cost.diagonal().mean() + mean_of_others(cost)
 
 
-def mean_of_others(cost: Float[Tensor, "items items"]) -> Float[Tensor, ""]:
-    """Mean over all pairs that are not matched; 0 for a batch of one, which has none.
-
-    Args:
-        cost: cost of each pair, matched on the diagonal.
-    """
+def mean_of_others(cost: Square) -> Scalar:
+    """Mean over all pairs that are not matched; 0 for a batch of one, which has none."""
     items = len(cost)
-    own = torch.eye(items, dtype=torch.bool, device=cost.device)
-    return cost.masked_fill(own, 0).sum() / max(items * (items - 1), 1)
+    return cost.masked_fill(matched_pairs(cost), 0).sum() / max(items * (items - 1), 1)
 
 
 def mil_margin(
-    distance: Float[Tensor, "items items"],
-    margin: float = 0.2,
-    negatives: Hardness = "all",
-    eta: Eta = None,
-) -> Float[Tensor, ""]:
+    distance: Square, margin: float = 0.2, negatives: Hardness = "all", eta: Eta = None
+) -> Scalar:
     r"""Hinge that wants each matched pair closer than the others by a margin, in both directions.
 
     .. math:: L = \frac{1}{2B} \sum_i \sum_{j \ne i}
         [\rho + d_{ii} - d_{ij}]_+ + [\rho + d_{ii} - d_{ji}]_+
 
-    Args:
-        distance: distance of the closest samples of each pair, as
-            `sureshot.models.scoring` gives it with ``min``; matched on the diagonal.
-        margin: rho, at least 0. The paper gives no value.
-        negatives: count ``all`` j, or only the ``hardest`` of each i.
+    At least 0; 0 for a batch of one.
 
-    Returns:
-        The loss, at least 0; 0 for a batch of one.
+    Args:
+        distance: that of the closest samples of each pair; matched on the diagonal.
+        margin: rho. The paper gives no value.
+        negatives: count ``all`` j, or only the ``hardest`` of each i.
 
     References:
         DUQ, supplement, eq. E; PVSE, Song and Soleymani 2019. With ``eta`` DVTR eq. 12, and with
@@ -367,35 +319,21 @@ def mil_margin(
         In print the matched term is a minimum over two vectors, without a distance; here it is the
         distance of the matched pair, as in PVSE.
     """
-    own = torch.eye(len(distance), dtype=torch.bool, device=distance.device)
-    matched = distance.diagonal()
+    own, matched = matched_pairs(distance), distance.diagonal()
     of_texts, of_videos = (
         weigh((margin + one - distance).clamp(min=0).masked_fill(own, 0), eta)
         for one in (matched[:, None], matched)
     )
-    match negatives:
-        case "all":
-            return 0.5 * (of_texts.sum(1).mean() + of_videos.sum(0).mean())
-        case "hardest":
-            return 0.5 * (of_texts.amax(1).mean() + of_videos.amax(0).mean())
-        case _:
-            assert_never(negatives)
+    if negatives == "hardest":
+        return 0.5 * (of_texts.amax(1).mean() + of_videos.amax(0).mean())
+    return 0.5 * (of_texts.sum(1).mean() + of_videos.sum(0).mean())
 
 
-def max_margin(
-    similarity: Float[Tensor, "items items"], margin: float = 0.2, eta: Eta = None
-) -> Float[Tensor, ""]:
+def max_margin(similarity: Square, margin: float = 0.2, eta: Eta = None) -> Scalar:
     r"""Bidirectional max-margin loss: `mil_margin` of similarities, averaged over all wrong pairs.
 
     .. math:: L = \frac{1}{2B(B-1)} \sum_i \sum_{j \ne i}
         [m + s_{ij} - s_{ii}]_+ + [m + s_{ji} - s_{ii}]_+
-
-    Args:
-        similarity: higher is better; matched on the diagonal.
-        margin: m, at least 0.
-
-    Returns:
-        The loss, at least 0; 0 for a batch of one.
 
     References:
         CE, Liu et al. 2019, section 3.3; its released code divides in this way too.
@@ -403,17 +341,13 @@ def max_margin(
     return mil_margin(-similarity, margin, eta=eta) / max(len(similarity) - 1, 1)
 
 
-def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) -> Float[Tensor, ""]:
+def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) -> Scalar:
     r"""How crowded vectors are: a regulariser that spreads them, in place of no loss at all.
 
     .. math:: \log \frac{2}{N (N-1)} \sum_{a < b} e^{-t \lVert z_a - z_b \rVert^2}
 
-    Args:
-        samples: vectors of all items of both sides together, commonly of unit length.
-        steepness: t.
-
-    Returns:
-        The loss, at most 0, which means that all are equal; 0 for fewer than two samples.
+    At most 0, which means that all are equal; 0 for fewer than two samples. The samples are those
+    of all items of both sides together, commonly of unit length.
 
     References:
         DUQ, supplement, eq. F; PCME, Chun et al. 2021, which gives it the weight 10.

@@ -10,6 +10,7 @@ import inspect
 import math
 import pkgutil
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 
 import torch
@@ -23,6 +24,18 @@ from sureshot.models.encoders.base import TextFeatures, VideoFeatures
 from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.layers.gaussian import Gaussian
 from sureshot.models.losses.contrastive import Eta, info_nce
+from sureshot.models.shapes import (
+    FrameMask,
+    Frames,
+    Mask,
+    Scalar,
+    Scores,
+    Texts,
+    Tokens,
+    Videos,
+    WordMask,
+    Words,
+)
 from sureshot.settings import Ranged, Within, build
 
 
@@ -32,16 +45,16 @@ class TextTokens(NamedTuple):
     Sentences are as long as the encoder gives them; only where it does not say, at unit length.
     """
 
-    sentence: Float[Tensor, "texts dim"]
-    words: Float[Tensor, "texts words dim"]
-    mask: Bool[Tensor, "texts words"]
+    sentence: Texts
+    words: Words
+    mask: WordMask
 
 
 class _Videos(NamedTuple):
-    frames: Float[Tensor, "videos frames dim"]
+    frames: Frames
     patches: Float[Tensor, "videos frames patches dim"]
     backbone: Float[Tensor, "videos frames channels"]
-    mask: Bool[Tensor, "videos frames"]
+    mask: FrameMask
     experts: Float[Tensor, "videos rows size"]
     which: Bool[Tensor, "videos rows experts"]
 
@@ -49,9 +62,7 @@ class _Videos(NamedTuple):
 class VideoTokens(_Videos):
     """Videos: padded frame tokens, their cells and backbone features, and a mask of real frames.
 
-    Experts that were extracted beforehand come as rows below each other, whichever expert they are
-    of, as `sureshot.models.encoders.experts.pack` has them: ``which`` is True where a row is real
-    and of that expert. Left out, there are none.
+    ``experts`` and ``which`` are what `sureshot.models.encoders.experts.pack` gives; maybe of none.
     """
 
     __slots__ = ()
@@ -65,26 +76,19 @@ class VideoTokens(_Videos):
         experts: Tensor | None = None,
         which: Tensor | None = None,
     ) -> "VideoTokens":
-        """Tokens of these tensors, whose shapes are those of the fields."""
+        """Fill in no experts where none are given."""
         if experts is None or which is None:
             experts, which = frames.new_zeros(len(frames), 0, 0), mask.new_zeros(len(mask), 0, 0)
         return super().__new__(cls, frames, patches, backbone, mask, experts, which)
 
 
 class Sizes(NamedTuple):
-    """What the features of videos are like.
+    """What the features of videos are like."""
 
-    Attributes:
-        dim: size of the space shared with texts.
-        channels: size of the backbone features.
-        experts: the experts extracted beforehand, in the order of their tokens.
-        cells: whether frames come with their cells.
-    """
-
-    dim: int
-    channels: int
+    dim: int  # of the space shared with texts
+    channels: int  # of the backbone features
     experts: ExpertSizes = ()
-    cells: bool = True
+    cells: bool = True  # whether frames come with their cells
 
 
 def text_tokens(features: TextFeatures, device: str | torch.device = "cpu") -> TextTokens:
@@ -101,18 +105,12 @@ def text_tokens(features: TextFeatures, device: str | torch.device = "cpu") -> T
 
 def video_tokens(features: VideoFeatures, device: str | torch.device = "cpu") -> VideoTokens:
     """Features of videos as 32-bit tensors on a device."""
-    experts, which = features.experts, features.which
-    return VideoTokens(
-        torch.from_numpy(features.frames).float().to(device),
-        torch.from_numpy(features.patches).float().to(device),
-        torch.from_numpy(features.backbone).float().to(device),
-        torch.from_numpy(features.mask).to(device),
-        None if experts is None else torch.from_numpy(experts).float().to(device),
-        None if which is None else torch.from_numpy(which).to(device),
-    )
+    arrays = {field.name: getattr(features, field.name) for field in fields(features)}
+    tensors = {n: torch.from_numpy(a).to(device) for n, a in arrays.items() if a is not None}
+    return VideoTokens(**{n: t if t.dtype == torch.bool else t.float() for n, t in tensors.items()})
 
 
-def without_first(mask: Bool[Tensor, "texts words"]) -> Bool[Tensor, "texts words"]:
+def without_first(mask: WordMask) -> WordMask:
     """A mask without the first word, an encoder's start of a sentence; of one word, with it."""
     first = torch.zeros(1, dtype=torch.long, device=mask.device)
     rest = mask.index_fill(1, first, False)
@@ -143,10 +141,6 @@ class SystemConfig(Ranged):
 class System(nn.Module):
     """A retrieval system; one paper each in this package.
 
-    Args:
-        scale: factor on similarities within a softmax, learned from here on, at most 100; None is
-            that of a CLIP trained with the system, and 100 otherwise.
-
     Attributes:
         Config: dataclass of its settings, the table ``[system]`` of a recipe.
         weights: factor of each named loss in the objective.
@@ -154,17 +148,14 @@ class System(nn.Module):
         passes: how often training goes through the data in an epoch.
         vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
         reads_experts: whether it reads features that were extracted beforehand.
-        searches: whether an index can be searched with it: it reads of a video what an index keeps,
-            its frames, and its vectors lie in their space.
+        searches: whether an index can be searched with it: it reads frames alone of a video, and
+            its vectors are in their space.
         frozen: what stays as it is of a CLIP that is trained with the system, as in the released
             code: ``nothing``, the map of ``patches``, or all ``embeddings`` of words, patches and
             places with the layer norm behind them.
-        whole_grid: whether it reads all cells of a frame rather than those of the coarse grid that
-            features are pooled to.
-        shares_scale: whether the logit scale is CLIP's, and trained at the rate of a CLIP that is
-            trained with the system.
-        reads_truth: whether it is an oracle, given in training what only a synthetic dataset
-            knows; see `sureshot.models.losses.debiased`.
+        whole_grid: whether it reads all cells of a frame, not the coarse grid of them.
+        shares_scale: whether the logit scale is CLIP's, and trained at CLIP's rate.
+        reads_truth: whether it is an oracle, see `sureshot.models.losses.debiased`.
     """
 
     Config: ClassVar[type[Any]]
@@ -183,11 +174,7 @@ class System(nn.Module):
     def from_settings(
         cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
     ) -> "System":
-        """A system with fresh weights.
-
-        Args:
-            values: fields of ``Config``; what is left out takes its default.
-        """
+        """A system with fresh weights, from some fields of its ``Config``."""
         made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
         return made
 
@@ -197,33 +184,24 @@ class System(nn.Module):
         self.log_scale = nn.Parameter(torch.tensor(math.log(scale or _LARGEST_SCALE)))
 
     def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
-        """Take over the weights that the paper starts from CLIP; here none.
-
-        Args:
-            text: weights of CLIP's text network, see `sureshot.models.layers.transformer`. Its
-                vectors are as long as those that the system reads.
-        """
+        """Take over the weights that the paper starts from CLIP's text network; here none."""
 
     def start_scale(self, log_scale: float) -> nn.Parameter:
-        """The parameter of the logit scale, at CLIP's value unless another was asked for.
-
-        Args:
-            log_scale: logarithm of CLIP's scale, which is cut at 100.
-        """
+        """The parameter of the logit scale, at CLIP's value, at most 100, unless one was set."""
         if self._chosen_scale is None:
             self.log_scale.data.fill_(min(log_scale, math.log(_LARGEST_SCALE)))
         return self.log_scale
 
     @property
-    def scale(self) -> Float[Tensor, ""]:
-        """The logit scale, exp of the learned parameter."""
+    def scale(self) -> Scalar:
+        """The logit scale."""
         return self.log_scale.exp()
 
     def begin_pass(self, number: int) -> None:
-        """What changes from one pass through the data to the next, counted from 0 in each epoch."""
+        """What changes between passes through the data, counted from 0 in each epoch."""
 
     def after_step(self) -> None:
-        """What is due after each step of the optimiser: hold the scale at 100 or below."""
+        """What follows each step of the optimiser: hold the scale at 100 or below."""
         with torch.no_grad():
             self.log_scale.clamp_(max=math.log(_LARGEST_SCALE))
 
@@ -235,55 +213,41 @@ class System(nn.Module):
         """Codes of videos."""
         raise NotImplementedError
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of every pair, higher is better; the same whatever else is in a block."""
         raise NotImplementedError
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """Named, unweighted losses of a batch in which text i describes video i.
 
-        Those of a system that says nothing else are the symmetric contrastive loss of its scores.
-
-        Args:
-            eta: how much each pair counts as a negative, wherever pairs are told apart; see
-                `sureshot.models.losses.contrastive`.
+        By default the symmetric contrastive loss of the scores. ``eta`` says how much each pair
+        counts as a negative, see `sureshot.models.losses.contrastive`.
         """
         del generator
         return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+    def text_vectors(self, texts: Codes) -> Texts:
         """Unit vectors whose inner products with `video_vectors` choose candidates for a search."""
         return unit(texts["sentence"])
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+    def video_vectors(self, videos: Codes) -> Videos:
         """Unit vectors of videos, computed without any text."""
         return videos["video"]
 
-    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs dim"]:
         """Unit vector of video i as text i sees it; where texts have no say, as no text does."""
         del texts
         return self.video_vectors(videos)
 
-    def text_tokens(
-        self, tokens: TextTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
-        """What a text consists of as this system sees it, for one that builds on it: its words."""
+    def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
+        """What a text consists of for a system that builds on this one: its words."""
         del codes
         return tokens.words, tokens.mask
 
-    def video_tokens(
-        self, tokens: VideoTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
-        """What a video consists of as this system sees it, for one that builds on it: its frames.
-
-        `text_vectors` and `video_vectors` are the global features that go with these local ones.
-        """
+    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
+        """What a video consists of for a system that builds on this one: its frames."""
         del codes
         return tokens.frames, tokens.mask
 
@@ -291,7 +255,7 @@ class System(nn.Module):
         """The Gaussians of coded texts or videos; None where the system trains none."""
         return gaussian_of(codes) if "mean" in codes else None
 
-    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """What the paper defines of a pair besides its score, by name; for figures and research."""
         del texts, videos
         return {}
@@ -302,9 +266,7 @@ class System(nn.Module):
         return {}
 
 
-def objective(
-    losses: Mapping[str, Float[Tensor, ""]], weights: Mapping[str, float]
-) -> Float[Tensor, ""]:
+def objective(losses: Mapping[str, Scalar], weights: Mapping[str, float]) -> Scalar:
     """Weighted sum of named losses."""
     return torch.stack([weights[name] * loss for name, loss in losses.items()]).sum()
 
@@ -313,8 +275,7 @@ def merged(*parts: Mapping[str, V]) -> dict[str, V]:
     """Named values of a system and of one that it is put on, together."""
     together: dict[str, V] = {}
     for part in parts:
-        twice = together.keys() & part.keys()
-        if twice:
+        if twice := together.keys() & part.keys():
             raise SureshotError(
                 f"Two systems that are put together both have {', '.join(sorted(twice))}; a system "
                 "is not put on one of its own kind."
@@ -340,14 +301,12 @@ def rows(codes: Codes, chosen: Any) -> Codes:
 
 def joined(parts: list[Codes]) -> Codes:
     """Codes of several batches as one; token axes are padded to the longest with zeros."""
-    longest = {
-        name: [max(sizes) for sizes in zip(*(p[name].shape[1:] for p in parts), strict=True)]
-        for name in parts[0]
-    }
-    return {
-        name: torch.cat([grown(p[name], [len(p[name]), *longest[name]]) for p in parts])
-        for name in parts[0]
-    }
+    together = {}
+    for name in parts[0]:
+        tensors = [part[name] for part in parts]
+        longest = [max(sizes) for sizes in zip(*(t.shape[1:] for t in tensors), strict=True)]
+        together[name] = torch.cat([grown(t, [len(t), *longest]) for t in tensors])
+    return together
 
 
 def grown(tensor: Tensor, sizes: list[int]) -> Tensor:
@@ -362,25 +321,21 @@ def find_system(name: str) -> type[System] | None:
     if name not in _modules():
         return None
     module = importlib.import_module(f"{systems.__name__}.{name}")
-    for value in vars(module).values():
-        defined_here = inspect.isclass(value) and value.__module__ == module.__name__
-        if defined_here and issubclass(value, System) and hasattr(value, "Config"):
-            return value
+    for kind in vars(module).values():
+        defined_here = inspect.isclass(kind) and kind.__module__ == module.__name__
+        if defined_here and issubclass(kind, System) and hasattr(kind, "Config"):
+            return kind
     return None
 
 
 def known_systems() -> dict[str, type[System]]:
     """Class of every system by its name; all of them are imported."""
-    classes = {name: find_system(name) for name in _modules()}
-    return {name: system for name, system in classes.items() if system is not None}
+    classes = ((name, find_system(name)) for name in _modules())
+    return {name: system for name, system in classes if system is not None}
 
 
 def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -> System:
-    """The system of these settings, its weights fresh.
-
-    Args:
-        settings: its ``name`` and its own settings, as in the table ``[system]`` of a recipe.
-    """
+    """The system of the table ``[system]`` of a recipe, its weights fresh."""
     values = dict(settings)
     name = values.pop("name", None)
     system = find_system(name) if isinstance(name, str) else None
@@ -390,5 +345,4 @@ def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -
 
 
 def _modules() -> list[str]:
-    """Names of the modules of the package, without importing them."""
     return [module.name for module in pkgutil.iter_modules(systems.__path__)]

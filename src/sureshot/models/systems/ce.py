@@ -41,7 +41,7 @@ Differs:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import torch
 from jaxtyping import Bool, Float
@@ -52,6 +52,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import max_margin
+from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Vectors, Videos
 from sureshot.models.systems.base import (
     Codes,
     Sizes,
@@ -69,10 +70,7 @@ class NetVlad(nn.Module):
 
     .. math:: V_k = \sum_n a_{nk}\,(x_n - c_k), \qquad a_n = \mathrm{softmax}_k(W x_n + b)
 
-    each V_k at unit length, then all of them together.
-
-    Args:
-        clusters: K, centres.
+    each V_k at unit length, then all K of them together.
 
     References:
         Arandjelović et al. 2016, section 3.1; the aggregation of CE, Liu et al. 2019, section 3.1.
@@ -87,9 +85,7 @@ class NetVlad(nn.Module):
         self.assign = nn.Linear(dim, clusters)
         self.centres = nn.Parameter(torch.randn(clusters, dim) / dim**0.5)
 
-    def forward(
-        self, tokens: Float[Tensor, "batch tokens dim"], mask: Bool[Tensor, "batch tokens"]
-    ) -> Float[Tensor, "batch out"]:
+    def forward(self, tokens: Tokens, mask: Mask) -> Float[Tensor, "items out"]:
         """One vector of K times ``dim`` numbers an item, at unit length."""
         padding = ~mask[..., None]
         tokens = tokens.masked_fill(padding, 0)
@@ -139,11 +135,7 @@ class CeConfig(SystemConfig):
 
 
 class Ce(System):
-    """CE.
-
-    Attributes:
-        names: names of the experts, in the order of their codes.
-    """
+    """CE."""
 
     Config = CeConfig
 
@@ -164,7 +156,7 @@ class Ce(System):
         self.log_scale.requires_grad_(False)  # the loss has a margin and no softmax
         self.config = config
         known = _known(sizes)
-        self.names = tuple(known) if config.experts is None else config.experts
+        self.names = tuple(known) if config.experts is None else config.experts  # as in the codes
         for name in self.names:
             if name not in known:
                 raise SureshotError(
@@ -176,11 +168,11 @@ class Ce(System):
         width = config.width or sizes.dim
         count = len(self.names)
         self.vector_width = count * width
+        netvlad = config.aggregation == "netvlad"
         self.pools = nn.ModuleList(
-            NetVlad(known[name], config.clusters) if config.aggregation == "netvlad" else _Mean()
-            for name in self.names
+            NetVlad(known[name], config.clusters) for name in self.names if netvlad
         )
-        rows = config.clusters if config.aggregation == "netvlad" else 1
+        rows = config.clusters if netvlad else 1
         self.projections = nn.ModuleList(nn.Linear(rows * known[n], width) for n in self.names)
         self.released = config.gate == "released"
         self.gate = None
@@ -202,9 +194,10 @@ class Ce(System):
         """A unit vector of each expert, zero where the video lacks it, and which it has."""
         parts = [self._expert(name, tokens) for name in self.names]
         present = torch.stack([mask.any(1) for _, mask in parts], 1)
+        pools: Any = self.pools or [masked_mean] * len(parts)
         mapped = [
             project(_even(pool(_even(rows), mask)))
-            for project, pool, (rows, mask) in zip(self.projections, self.pools, parts, strict=True)
+            for project, pool, (rows, mask) in zip(self.projections, pools, parts, strict=True)
         ]
         experts = torch.stack(mapped, 1)
         if self.gate is not None:
@@ -212,7 +205,7 @@ class Ce(System):
         vectors = unit(experts).masked_fill(~present[..., None], 0)
         return {"vectors": vectors, "present": present}
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Weighted mean of the experts' cosines, in [-1, 1]."""
         cosines = torch.einsum("ted,ved->tve", texts["vectors"], videos["vectors"])
         present = videos["present"]
@@ -222,28 +215,24 @@ class Ce(System):
         return (logits.softmax(-1) * cosines).sum(-1)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The bidirectional max-margin loss."""
         del generator
         return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin, eta)}
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """All experts' vectors behind each other, as the text weighs them."""
+    def text_vectors(self, texts: Codes) -> Texts:
+        """All experts' vectors one after another, as the text weighs them."""
         weights = texts["logits"].softmax(-1)
         return unit((weights[..., None] * texts["vectors"]).flatten(1))
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """All experts' vectors behind each other; zero for a video that has none."""
+    def video_vectors(self, videos: Codes) -> Videos:
+        """All experts' vectors one after another; zero for a video that has none."""
         return unit(videos["vectors"].flatten(1))
 
     def _expert(
         self, name: str, tokens: VideoTokens
-    ) -> tuple[Float[Tensor, "videos tokens size"], Bool[Tensor, "videos tokens"]]:
+    ) -> tuple[Float[Tensor, "videos tokens size"], Mask]:
         """The tokens of an expert, and which of them are real."""
         match name:
             case "frames":
@@ -265,11 +254,8 @@ class Gate(nn.Module):
 
     .. math:: y_e = x_e \circ \sigma\big(n(h(m_e)) + n(W_e x_e)\big)
 
-    with the mean m of g([x_e, x_f]) over the other experts f that are there; as printed
-    :math:`x_e \circ \sigma(h(m_e))` with their sum.
-
-    Args:
-        experts: number of experts, each with weights and norms of its own; 0 is as printed.
+    with the mean m of g([x_e, x_f]) over the other experts f that are there; as printed, without
+    ``experts`` of their own weights and norms, :math:`x_e \circ \sigma(h(m_e))` with their sum.
 
     References:
         CE, Liu et al. 2019, section 3.2, "collaborative gating"; g and h have one hidden layer.
@@ -285,19 +271,13 @@ class Gate(nn.Module):
         )
 
     def forward(
-        self,
-        experts: Float[Tensor, "videos experts width"],
-        present: Bool[Tensor, "videos experts"],
-    ) -> Float[Tensor, "videos experts width"]:
+        self, experts: Float[Tensor, "videos experts dim"], present: Bool[Tensor, "videos experts"]
+    ) -> Float[Tensor, "videos experts dim"]:
         """The experts, gated; an expert that is not there has no say about the others."""
         count = experts.shape[1]
-        pairs = torch.cat(
-            [
-                experts[:, :, None].expand(-1, -1, count, -1),
-                experts[:, None].expand(-1, count, -1, -1),
-            ],
-            -1,
-        )
+        one = experts[:, :, None].expand(-1, -1, count, -1)
+        other = experts[:, None].expand(-1, count, -1, -1)
+        pairs = torch.cat([one, other], -1)
         itself = torch.eye(count, dtype=torch.bool, device=experts.device)
         others = ~itself & present[:, None]
         pooled = self.pair(pairs).masked_fill(~others[..., None], 0).sum(2)
@@ -315,9 +295,6 @@ class Gate(nn.Module):
 class Embedding(nn.Module):
     r"""Gated embedding unit: :math:`y = z \circ \sigma(W_2 z + b_2)` with :math:`z = W_1 x + b_1`.
 
-    Args:
-        inputs: size of x.
-
     References:
         MoEE, Miech et al. 2018, section 3.1, taken over by CE.
     """
@@ -327,17 +304,10 @@ class Embedding(nn.Module):
         self.map = nn.Linear(inputs, width)
         self.gate = nn.Linear(width, width)
 
-    def forward(self, x: Float[Tensor, "items inputs"]) -> Float[Tensor, "items width"]:
+    def forward(self, x: Float[Tensor, "items inputs"]) -> Vectors:
         """Vectors, not normalised."""
         z = self.map(x)
         return z * self.gate(z).sigmoid()
-
-
-class _Mean(nn.Module):
-    def forward(
-        self, tokens: Float[Tensor, "items tokens size"], mask: Bool[Tensor, "items tokens"]
-    ) -> Float[Tensor, "items size"]:
-        return masked_mean(tokens, mask)
 
 
 def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
@@ -346,11 +316,7 @@ def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
 
 def _known(sizes: Sizes) -> dict[str, int]:
     """Names of the experts that there are, and the sizes of their tokens."""
-    own = {
-        "frames": sizes.dim,
-        "backbone": sizes.channels,
-        "cells": sizes.dim if sizes.cells else 0,
-    }
+    own = dict(zip(OWN, (sizes.dim, sizes.channels, sizes.dim * sizes.cells), strict=True))
     for name, _ in sizes.experts:
         if name in own:
             raise SureshotError(

@@ -25,10 +25,9 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import (
     Block,
@@ -36,9 +35,11 @@ from sureshot.models.layers.transformer import (
     block_from_clip,
     blocks_from_clip,
     embedding,
+    places,
     places_from_clip,
 )
 from sureshot.models.losses.contrastive import Eta, info_nce
+from sureshot.models.shapes import FrameMask, Frames, Mask, Scalar, Scores, Tokens, Vectors
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -89,9 +90,6 @@ class Difference(nn.Module):
 
     Frame n and change n then get the position p_n and a type of their own.
 
-    Args:
-        heads: attention heads of the block; they divide ``dim``.
-
     References:
         CLIP2Video, Fang et al. 2021, section 3.2 (difference-level attention).
     """
@@ -103,16 +101,9 @@ class Difference(nn.Module):
         self.types = embedding(2, dim)  # of a change, of a frame
 
     def forward(
-        self,
-        frames: Float[Tensor, "videos frames dim"],
-        mask: Bool[Tensor, "videos frames"],
-        positions: Float[Tensor, "frames dim"],
-    ) -> tuple[Float[Tensor, "videos tokens dim"], Bool[Tensor, "videos tokens"]]:
-        """Frame, change, frame, change and so on; the last change of all is never real.
-
-        Args:
-            positions: p, one a frame.
-        """
+        self, frames: Frames, mask: FrameMask, positions: Float[Tensor, "frames dim"]
+    ) -> tuple[Tokens, Mask]:
+        """Frame, change, frame, change and so on; the last change of all is never real."""
         following = nn.functional.pad(frames[:, 1:], (0, 0, 0, 1))
         real = mask & nn.functional.pad(mask[:, 1:], (0, 1))
         places = nn.functional.pad(positions[1:], (0, 0, 0, 1))
@@ -141,9 +132,7 @@ class Alignment(nn.Module):
         self.weights = nn.Parameter(_SPREAD * torch.randn(centres, dim))
         self.centres = nn.Parameter(_SPREAD * torch.randn(centres, dim))
 
-    def forward(
-        self, tokens: Float[Tensor, "items tokens dim"], mask: Bool[Tensor, "items tokens"]
-    ) -> Float[Tensor, "items dim"]:
+    def forward(self, tokens: Tokens, mask: Mask) -> Vectors:
         """Unit vectors."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
         assigned = (tokens @ self.weights.T).softmax(-1).masked_fill(~mask[..., None], 0)
@@ -162,10 +151,7 @@ class Clip2Video(System):
         self.config = config
         self.reads_words = config.alignment
         self.share = config.share if config.alignment else 0.0
-        self.weights: Mapping[str, float] = {
-            "similarity": 1 - self.share,
-            "alignment": self.share,
-        }
+        self.weights: Mapping[str, float] = {"similarity": 1 - self.share, "alignment": self.share}
         self.positions = embedding(config.longest, width)
         self.transformer = Transformer(width, config.layers, config.heads, eps=_EPS)
         self.difference = Difference(width, config.heads) if config.difference else None
@@ -206,7 +192,7 @@ class Clip2Video(System):
         both = torch.cat([frames, self._seen(self.sparse, some, of_some)], 1)
         return codes | {"aligned": self.alignment(both, torch.cat([mask, of_some], 1))}
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Mean of the global cosine and that of the alignment, in [-1, 1]."""
         whole = texts["sentence"] @ videos["video"].T
         if self.alignment is None:
@@ -214,12 +200,8 @@ class Clip2Video(System):
         return (1 - self.share) * whole + self.share * (texts["aligned"] @ videos["aligned"].T)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The symmetric contrastive loss of the global cosines and of those of the alignment."""
         del generator
         found = {"similarity": info_nce(texts["sentence"] @ videos["video"].T, self.scale, eta=eta)}
@@ -228,29 +210,16 @@ class Clip2Video(System):
             found["alignment"] = info_nce(aligned, self.scale, eta=eta)
         return found
 
-    def video_tokens(
-        self, tokens: VideoTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """The frames after the transformer, which have seen the changes around them."""
         del tokens
         return codes["frames"], codes["mask"]
 
-    def _seen(
-        self,
-        transformer: Transformer,
-        frames: Float[Tensor, "videos frames width"],
-        mask: Bool[Tensor, "videos frames"],
-    ) -> Float[Tensor, "videos frames width"]:
+    def _seen(self, transformer: Transformer, frames: Frames, mask: FrameMask) -> Frames:
         """Frames plus what a transformer makes of them and of the changes between; 0 at padding."""
-        count, known = frames.shape[1], self.positions.num_embeddings
-        if count > known:
-            raise SureshotError(
-                f"A video of {count} frames is longer than the {known} positions this model "
-                "knows; sample fewer, or set system.longest."
-            )
-        places = self.positions.weight[:count]
+        positions = places(self.positions, frames.shape[1])
         if self.difference is None:
-            seen = transformer(frames + places, mask)
+            seen = transformer(frames + positions, mask)
         else:
-            seen = transformer(*self.difference(frames, mask, places))[:, ::2]
+            seen = transformer(*self.difference(frames, mask, positions))[:, ::2]
         return (frames + seen).masked_fill(~mask[..., None], 0)

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from jaxtyping import Float
 from torch import Tensor
 
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
+from sureshot.models.shapes import Scores
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -72,6 +72,6 @@ class Clip4Clip(System):
             frames = self.temporal(frames, tokens.mask)
         return {"video": mean_of_units(frames, tokens.mask)}
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Cosine of the sentence and the pooled video."""
         return texts["sentence"] @ videos["video"].T

@@ -53,6 +53,7 @@ from sureshot.models.losses.contrastive import Eta, info_nce, mil_nce, weigh
 from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import (
     EvidenceKind,
+    Labels,
     distance_loss,
     distance_loss_as_printed,
     evidence,
@@ -71,6 +72,7 @@ from sureshot.models.scoring import (
     sample_distance,
     wasserstein_distance,
 )
+from sureshot.models.shapes import Samples, Scalar, Scores, Square
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -207,7 +209,7 @@ class Duq(PooledSystem):
         whole = masked_mean(tokens.frames, tokens.mask)
         return codes | self.video_branch(whole, tokens.frames, tokens.mask)._asdict()
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of every pair: s + w (1 - d), or (1 - d) s as printed; s alone without a branch."""
         feature = self.feature(texts, videos)
         if not self.config.branch:
@@ -216,11 +218,11 @@ class Duq(PooledSystem):
         weight = self.config.closeness
         return closeness * feature if self.printed_mode else feature + weight * closeness
 
-    def feature(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def feature(self, texts: Codes, videos: Codes) -> Scores:
         """s, the cosine of the feature branch, in [-1, 1]."""
         return self.pooled(texts["sentence"], videos)
 
-    def expected(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def expected(self, texts: Codes, videos: Codes) -> Scores:
         r"""Distance at test: that of the samples in expectation, without drawing any.
 
         .. math:: d = 1 - \frac{\mu_t^\top \mu_v}
@@ -235,13 +237,10 @@ class Duq(PooledSystem):
             return 1 - unit(texts["mean"]) @ unit(videos["mean"]).T
         return 1 - shrunk_mean(gaussian_of(texts)) @ shrunk_mean(gaussian_of(videos)).T
 
-    def printed(
-        self, texts: Codes, videos: Codes, gamma: float | None = None
-    ) -> Float[Tensor, "texts videos"]:
+    def printed(self, texts: Codes, videos: Codes, gamma: float | None = None) -> Scores:
         """The re-ranked score as printed, its uncertainties taken over all ``videos``.
 
-        The uncertainties are those of the evidence that was trained. Without a branch, the factors
-        of the distribution are left out. Both gammas are ``gamma``, or without it the model's own.
+        Without a branch, the factors of the distribution are left out. Both gammas are ``gamma``.
         """
         feature = self.feature(texts, videos)
         gamma = self.config.gamma if gamma is None else gamma
@@ -255,12 +254,8 @@ class Duq(PooledSystem):
         )
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The losses of the similarities and, where they are on, of evidence and distances."""
         config = self.config
         feature = self.feature(texts, videos)
@@ -273,20 +268,14 @@ class Duq(PooledSystem):
         one, other = gaussian_of(texts), gaussian_of(videos)
         if self.reads_truth:
             one, other = known_spreads(texts, one, other)
-        drawn = [self._drawn(one, generator), self._drawn(other, generator)]
-        apart = self._distances(one, other, drawn[0], drawn[1])
+        drawn = self._drawn(one, generator), self._drawn(other, generator)
+        apart = self._distances(one, other, *drawn)
         if config.distance_loss:
-            found["distance"] = self._distance_loss(apart, drawn[0], drawn[1], eta)
+            found["distance"] = self._distance_loss(apart, *drawn, eta)
         if config.distance_evidence:
-            found["distance_evidence"] = evidential_distance(
-                apart,
-                "unmatched_sum" if self.printed_mode else "matched",
-                config.evidence,
-                kappa=self.kappa,
-                offset=self.offset[1],
-                total=total,
-                eta=eta,
-            )
+            labels: Labels = "unmatched_sum" if self.printed_mode else "matched"
+            how = config.evidence, self.kappa, self.offset[1]
+            found["distance_evidence"] = evidential_distance(apart, labels, *how, total, eta)
         if config.learns_spread:
             divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
             found["divergence"] = divergence.mean()
@@ -296,7 +285,7 @@ class Duq(PooledSystem):
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
         return gaussian_of(codes) if self.config.learns_spread else None
 
-    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """Cosine s, belief in each match among ``videos``, distance, and the score as printed."""
         feature = self.feature(texts, videos)
         found = {"similarity": feature, "belief": opinion(self._clues(feature)).belief}
@@ -317,30 +306,22 @@ class Duq(PooledSystem):
             found["video spread"] = videos["log_var"].logsumexp(-1)
         return found
 
-    def _clues(self, feature: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+    def _clues(self, feature: Scores) -> Scores:
         """Evidence of a match, from the similarities."""
-        return evidence(feature, self.config.evidence, kappa=self.kappa, offset=self.offset[0])
+        return evidence(feature, self.config.evidence, self.kappa, self.offset[0])
 
-    def _far_clues(self, distance: Float[Tensor, "texts videos"]) -> Float[Tensor, "texts videos"]:
+    def _far_clues(self, distance: Scores) -> Scores:
         """Evidence from the distances: that a pair does not match as printed, else that it does."""
         clue = distance if self.printed_mode else 1 - distance
-        return evidence(clue, self.config.evidence, kappa=self.kappa, offset=self.offset[1])
+        return evidence(clue, self.config.evidence, self.kappa, self.offset[1])
 
-    def _drawn(
-        self, gaussian: Gaussian, generator: torch.Generator | None
-    ) -> Float[Tensor, "items k width"]:
+    def _drawn(self, gaussian: Gaussian, generator: torch.Generator | None) -> Samples:
         """K samples of each item; of a distance in closed form, the mean alone."""
         if self.distance in _CLOSED:
             return gaussian.mean[:, None]
         return draw_samples(gaussian, self.config.samples, generator)
 
-    def _distances(
-        self,
-        one: Gaussian,
-        other: Gaussian,
-        texts: Float[Tensor, "items k width"],
-        videos: Float[Tensor, "items k width"],
-    ) -> Float[Tensor, "items items"]:
+    def _distances(self, one: Gaussian, other: Gaussian, texts: Samples, videos: Samples) -> Square:
         """The distances of a batch by the rule that is trained."""
         match self.distance:
             case "boundary":
@@ -361,19 +342,11 @@ class Duq(PooledSystem):
             case _:
                 assert_never(self.distance)
 
-    def _distance_loss(
-        self,
-        apart: Float[Tensor, "items items"],
-        texts: Float[Tensor, "items k width"],
-        videos: Float[Tensor, "items k width"],
-        eta: Eta,
-    ) -> Float[Tensor, ""]:
+    def _distance_loss(self, apart: Square, texts: Samples, videos: Samples, eta: Eta) -> Scalar:
         match self.distance:
             case "monte_carlo":
-                steepness = self.match[0].clamp(min=1e-3)
-                return soft_contrastive(
-                    unit(texts), unit(videos), steepness, self.match[1], eta=eta
-                )
+                match = self.match[0].clamp(min=1e-3), self.match[1]
+                return soft_contrastive(unit(texts), unit(videos), *match, eta=eta)
             case "mil":
                 return mil_margin(apart, eta=eta)
             case "uda":
@@ -384,7 +357,7 @@ class Duq(PooledSystem):
             case _:
                 return self._picking(apart, eta)
 
-    def _picking(self, apart: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, ""]:
+    def _picking(self, apart: Square, eta: Eta) -> Scalar:
         if self.printed_mode:
             return distance_loss_as_printed(apart, _PRINTED_SCALE, eta)
         return distance_loss(apart, self.scale, eta)

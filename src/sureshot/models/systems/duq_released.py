@@ -32,7 +32,8 @@ References:
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, NamedTuple
+from itertools import combinations
+from typing import Annotated
 
 import torch
 from jaxtyping import Bool, Float, Int64
@@ -57,7 +58,8 @@ from sureshot.models.layers.transformer import (
 )
 from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 from sureshot.models.losses.uncertainty import evidence, evidential
-from sureshot.models.scoring import weighted_token_interaction
+from sureshot.models.scoring import token_interaction
+from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens, Vectors
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -115,7 +117,7 @@ class TokenMerging(nn.Module):
             nn.init.zeros_(layer.bias)
 
     def forward(
-        self, tokens: Float[Tensor, "items tokens dim"], mask: Bool[Tensor, "items tokens"]
+        self, tokens: Tokens, mask: Mask
     ) -> tuple[Float[Tensor, "items clusters dim"], Bool[Tensor, "items clusters"]]:
         """Merged tokens and which of them are real: half of an item's own, rounded up."""
         tokens = tokens.masked_fill(~mask[..., None], 0)
@@ -136,13 +138,13 @@ class TokenMerging(nn.Module):
         )
         return merged + self.out(seen.transpose(1, 2).flatten(-2)), real
 
-    def _by_head(self, rows: Float[Tensor, "items tokens dim"]) -> Float[Tensor, "..."]:
+    def _by_head(self, rows: Tokens) -> Float[Tensor, "..."]:
         return torch.unflatten(rows, -1, (self.heads, -1)).transpose(1, 2)
 
 
 @torch.no_grad()
 def cluster(
-    tokens: Float[Tensor, "items tokens dim"], mask: Bool[Tensor, "items tokens"]
+    tokens: Tokens, mask: Mask
 ) -> tuple[Int64[Tensor, "items tokens"], Bool[Tensor, "items clusters"]]:
     r"""The cluster of each token, by density peaks among nearest neighbours.
 
@@ -155,9 +157,7 @@ def cluster(
     and NN are the three nearest tokens, itself among them. The other tokens join the nearest
     centre.
 
-    Returns:
-        The number of each token's cluster, which means nothing at padding, and which clusters are
-        real: the first of each item.
+    The numbers of clusters mean nothing at padding; the first clusters of each item are real.
 
     References:
         DPC-KNN, Du et al. 2016.
@@ -225,14 +225,17 @@ class Side(nn.Module):
         self.deviation = LocalAggregation(width)
         self.sample_worth = WeightedPooling(width).worth
 
-    def forward(
-        self,
-        first: Float[Tensor, "items width"],
-        rest: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
-    ) -> Gaussian:
+    def forward(self, first: Vectors, rest: Tokens, mask: Mask) -> Gaussian:
         """The Gaussian of the first token and the rest, with a unit mean."""
         return Gaussian(unit(self.mean(first, rest, mask)), 2 * self.deviation(first, rest, mask))
+
+    def samples(
+        self, gaussian: Gaussian, noise: Float[Tensor, "*items k dim"]
+    ) -> tuple[Samples, Bool[Tensor, "items k"], Float[Tensor, "items k"]]:
+        """Samples of items, by their own noise or one for all; all are real; what each counts."""
+        vectors = sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape[-2:]))
+        real = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
+        return vectors, real, token_shares(self.sample_worth, vectors, real)
 
 
 class DuqReleased(System):
@@ -262,10 +265,9 @@ class DuqReleased(System):
         )
         self.mergings = nn.ModuleList(TokenMerging(width) for _ in range(_MERGINGS))
         self.text_side, self.video_side = Side(width), Side(width)
-        for made in (self.word_worth, self.frame_worth, self.patch_worth):
+        worths = (self.word_worth, self.frame_worth, self.patch_worth)
+        for made in (*worths, self.text_side, self.video_side):
             draw_as_torch(made)
-        draw_as_torch(self.text_side)
-        draw_as_torch(self.video_side)
         draw = torch.Generator().manual_seed(_SEED)
         for side in ("text", "video"):
             self.register_buffer(f"{side}_noise", draw_noise((config.samples, width), draw))
@@ -307,17 +309,13 @@ class DuqReleased(System):
             **gaussian._asdict(),
         }
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Mean of the three branches, in [-1, 1]."""
         return torch.stack(self._branches(texts, videos, self.text_noise, self.video_noise)).mean(0)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """A contrastive and an evidential loss of each branch, the divergence, the agreement."""
         source = generator or torch.default_generator
         shape = (len(texts["mean"]), self.config.samples, texts["mean"].shape[1])
@@ -331,19 +329,13 @@ class DuqReleased(System):
         sides = zip((gaussian_of(texts), gaussian_of(videos)), noise, strict=True)
         # As in the released code: the samples' mean, and the deviation's logarithm as the
         # variance's, summed over the batch.
-        found["divergence"] = torch.stack(
-            [
-                kl_to_prior(Gaussian(sample(side, drawn).mean(1), side.log_var / 2)).sum()
-                for side, drawn in sides
-            ]
-        ).sum()
-        pairs = [(0, 1), (0, 2), (1, 2)]
-        found["agreement"] = torch.stack(
-            [_disagreement(branches[one], branches[other]) for one, other in pairs]
-        ).mean()
+        as_released = [Gaussian(sample(g, drawn).mean(1), g.log_var / 2) for g, drawn in sides]
+        found["divergence"] = torch.stack([kl_to_prior(g).sum() for g in as_released]).sum()
+        apart = [_disagreement(*pair) for pair in combinations(branches, 2)]
+        found["agreement"] = torch.stack(apart).mean()
         return found
 
-    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """The scores of the three branches."""
         branches = self._branches(texts, videos, self.text_noise, self.video_noise)
         return dict(zip(_BRANCHES, branches, strict=True))
@@ -352,43 +344,16 @@ class DuqReleased(System):
         self, texts: Codes, videos: Codes, text_noise: Tensor, video_noise: Tensor
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Scores of the three branches, each in [-1, 1]."""
-        words = weighted_token_interaction(
-            texts["words"],
-            videos["cells"],
-            texts["worth"],
-            videos["worth"],
-            texts["mask"],
-            videos["mask"],
-        )
-        one, other = (
-            _samples(side, gaussian_of(codes), noise)
-            for side, codes, noise in (
-                (self.text_side, texts, text_noise),
-                (self.video_side, videos, video_noise),
-            )
-        )
-        samples = weighted_token_interaction(
-            one.vectors, other.vectors, one.worth, other.worth, one.real, other.real
-        )
+        sides = texts["words"], videos["cells"], texts["mask"], videos["mask"]
+        words = token_interaction(*sides, texts["worth"], videos["worth"])
+        one, *of_one = self.text_side.samples(gaussian_of(texts), text_noise)
+        other, *of_other = self.video_side.samples(gaussian_of(videos), video_noise)
+        masks, worth = zip(of_one, of_other, strict=True)
+        samples = token_interaction(one, other, *masks, *worth)
         return unit(texts["sentence"]) @ videos["framed"].T, words, samples
 
 
-class _Samples(NamedTuple):
-    vectors: Float[Tensor, "items k width"]
-    worth: Float[Tensor, "items k"]
-    real: Bool[Tensor, "items k"]
-
-
-def _samples(side: Side, gaussian: Gaussian, noise: Float[Tensor, "*items k width"]) -> _Samples:
-    """Samples of items, by their own noise or by one for all, what each counts, that all do."""
-    vectors = sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape[-2:]))
-    real = torch.ones(vectors.shape[:2], dtype=torch.bool, device=vectors.device)
-    return _Samples(vectors, token_shares(side.sample_worth, vectors, real), real)
-
-
-def _cells(
-    tokens: VideoTokens,
-) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+def _cells(tokens: VideoTokens) -> tuple[Tokens, Mask]:
     """Of each frame its own vector and its cells, if it has any, frame after frame."""
     each = tokens.frames[:, :, None]
     if tokens.patches.shape[2]:
@@ -397,9 +362,7 @@ def _cells(
     return each.flatten(1, 2), mask.flatten(1, 2)
 
 
-def _disagreement(
-    one: Float[Tensor, "texts videos"], other: Float[Tensor, "texts videos"]
-) -> Float[Tensor, ""]:
+def _disagreement(one: Scores, other: Scores) -> Scalar:
     """Divergence of two score matrices row by row and column by column, over all their entries."""
     both = ((one, other), (one.T, other.T))
     found = [kl_div(a.log_softmax(-1), b.softmax(-1), reduction="sum") for a, b in both]

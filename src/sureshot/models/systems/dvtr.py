@@ -41,7 +41,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import softplus
 
@@ -58,6 +58,7 @@ from sureshot.models.losses.debiased import (
 )
 from sureshot.models.losses.uncertainty import max_margin, mil_margin, soft_contrastive
 from sureshot.models.scoring import expected_distance, wasserstein_distance
+from sureshot.models.shapes import Mask, Scalar, Scores, Square, Texts, Tokens, Videos
 from sureshot.models.systems.base import (
     Codes,
     Sizes,
@@ -65,6 +66,7 @@ from sureshot.models.systems.base import (
     SystemConfig,
     TextTokens,
     VideoTokens,
+    load_system,
     merged,
 )
 from sureshot.settings import Within, build
@@ -126,8 +128,6 @@ class Dvtr(System):
         cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
     ) -> "Dvtr":
         """As `System.from_settings`; the base is built from its own."""
-        from sureshot.models.systems.base import load_system  # which reads this file
-
         config = build(DvtrConfig, values, at)
         return cls(config, load_system(config.base, sizes, f"{at}.base"), sizes.dim)
 
@@ -141,8 +141,9 @@ class Dvtr(System):
         self.weights: Mapping[str, float] = merged(base.weights, dict.fromkeys(_LOSSES, 1.0))
         literal = self.printed_mode
         whole = base.vector_width or width
-        heads = (HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2))
-        self.text_head, self.video_head = heads
+        self.text_head, self.video_head = (
+            HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2)
+        )
         # In print a linear layer of one number, of any sign; here softplus of it keeps eta rising.
         slope, shift = (1.0, 0.0) if literal else (math.log(math.expm1(_STEEP)), _STEEP * _MIDDLE)
         self.eta_slope = nn.Parameter(torch.tensor(slope))
@@ -161,17 +162,16 @@ class Dvtr(System):
         base.log_scale.requires_grad_(temperature is None and softmax)
         self.shares_scale = base.shares_scale and base.log_scale.requires_grad
         pcme = config.uncertainty == "pcme"
-        self._estimators = [
-            *([*self.text_head.parameters(), *self.video_head.parameters()] if self.learns else []),
-            *([self.match] if pcme else [self.eta_slope, self.eta_shift] if self.learns else []),
-        ]
         if pcme and not literal:
             # Samples of one item are 1.4 apart at first, those of unlike ones 2.
             self.match.data.copy_(torch.tensor([_START, 1.7 * _START]))
-        chosen = {id(weight) for weight in self._estimators}
-        for name, weight in self.named_parameters():
-            if not name.startswith("base.") and id(weight) not in chosen:
-                weight.requires_grad_(False)
+        for part in (self.text_head, self.video_head):
+            part.requires_grad_(self.learns)
+        self.match.requires_grad_(pcme)
+        for weight in (self.eta_slope, self.eta_shift):
+            weight.requires_grad_(self.learns and not pcme)
+        own = (weight for name, weight in self.named_parameters() if not name.startswith("base."))
+        self._estimators = [weight for weight in own if weight.requires_grad]
         self._trained = [weight for weight in base.parameters() if weight.requires_grad]
         self._number: int | None = None  # of the pass; None trains both parts at once
 
@@ -184,7 +184,7 @@ class Dvtr(System):
         return self.base.start_scale(log_scale)
 
     @property
-    def scale(self) -> Float[Tensor, ""]:
+    def scale(self) -> Scalar:
         """The logit scale of the base."""
         return self.base.scale
 
@@ -215,57 +215,44 @@ class Dvtr(System):
         whole, local = self.base.video_vectors(codes), self.base.video_tokens(tokens, codes)
         return merged(codes, self._gaussians(self.video_head, whole, *local))
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of the base."""
         return self.base.similarity(texts, videos)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """In the first pass those of the Gaussians and of eta, in the second those of the base.
 
-        The base's come with its negatives weighed. With ``contrastive`` and ``triplet`` its
-        ``similarity`` is replaced, under the same name.
-
-        Args:
-            eta: further weights of pairs, by which the system's own are multiplied.
+        The base's come with its negatives weighed, by ``eta`` too where it is given. With
+        ``contrastive`` and ``triplet`` its ``similarity`` is replaced, under the same name.
         """
-        estimation: dict[str, Float[Tensor, ""]] = {}
+        estimation: dict[str, Scalar] = {}
         if self._number != 1 and self.learns:
             estimation = self._estimation(texts, videos, generator)
         if self._number == 0:
             return estimation
-        if self.learns:
-            learned = self._eta_in_training(texts, videos, generator)
-            eta = learned if eta is None else learned * eta
-        elif self.config.uncertainty == "oracle":
-            eta = known_eta(texts) if eta is None else known_eta(texts) * eta
+        if self.config.uncertainty != "none":
+            own = self._eta_in_training(texts, videos, generator)
+            eta = own if eta is None else own * eta
         losses = self.base.losses(texts, videos, generator, eta)
         if self.config.loss != "own":
             losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)
         return merged(estimation, losses)
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+    def text_vectors(self, texts: Codes) -> Texts:
         """Those of the base."""
         return self.base.text_vectors(texts)
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+    def video_vectors(self, videos: Codes) -> Videos:
         """Those of the base."""
         return self.base.video_vectors(videos)
 
-    def text_tokens(
-        self, tokens: TextTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+    def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Those of the base."""
         return self.base.text_tokens(tokens, codes)
 
-    def video_tokens(
-        self, tokens: VideoTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
+    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Those of the base."""
         return self.base.video_tokens(tokens, codes)
 
@@ -273,16 +260,13 @@ class Dvtr(System):
         """The Gaussians that eta comes from; None if it comes from nothing."""
         return _own(codes) if self.learns else None
 
-    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """Those of the base, and ``eta``: near 0 a match, near 1 surely none; ``wasserstein``."""
         found = self.base.matrices(texts, videos)
         if not self.learns:
             return found
-        one, other = _own(texts), _own(videos)
-        return found | {
-            "eta": self.eta(one, other),
-            "wasserstein": wasserstein_distance(one, other),
-        }
+        pairs = _own(texts), _own(videos)
+        return found | {"eta": self.eta(*pairs), "wasserstein": wasserstein_distance(*pairs)}
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Those of the base, the deviation of each item, and its least eta over the other side."""
@@ -298,7 +282,7 @@ class Dvtr(System):
             "video eta deviation": (other.log_var.mean(-1) / 2).exp(),
         }
 
-    def eta(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+    def eta(self, texts: Gaussian, videos: Gaussian) -> Scores:
         r"""Uncertainty of each pair, without drawing anything.
 
         .. math:: \eta = \max(\sigma(a W - b), \mathrm{floor})
@@ -314,11 +298,7 @@ class Dvtr(System):
         return eta if self.printed_mode else eta.clamp(min=self.config.floor)
 
     def _gaussians(
-        self,
-        head: nn.Module,
-        whole: Float[Tensor, "items whole"],
-        local: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
+        self, head: nn.Module, whole: Float[Tensor, "items whole"], local: Tokens, mask: Mask
     ) -> Codes:
         """Our own codes; none where eta comes from nothing."""
         if not self.learns:
@@ -331,34 +311,35 @@ class Dvtr(System):
 
     def _estimation(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None
-    ) -> dict[str, Float[Tensor, ""]]:
+    ) -> dict[str, Scalar]:
         """Losses of the Gaussians and of eta."""
-        one, other, count = _own(texts), _own(videos), self.config.samples
-        if self.config.uncertainty == "pcme":
-            drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
-            steepness = self.match[0].clamp(min=1e-3)
-            return {_LOSSES[0]: soft_contrastive(*drawn, steepness, self.match[1])}
-        if self.printed_mode:
-            drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
+        pairs, config = (_own(texts), _own(videos)), self.config
+        if config.uncertainty != "pcme" and not self.printed_mode:
             return {
-                _LOSSES[0]: alignment_as_printed(one, other, *drawn, self.config.divergence),
-                _LOSSES[1]: matching_cost_as_printed(self.eta(one, other).diagonal()),
+                _LOSSES[0]: alignment(*pairs, config.divergence),
+                _LOSSES[1]: matching_cost(self._logit(*pairs), config.smoothing),
             }
+        one, other = (draw_samples(side, config.samples, generator) for side in pairs)
+        if config.uncertainty == "pcme":
+            steepness = self.match[0].clamp(min=1e-3)
+            return {_LOSSES[0]: soft_contrastive(one, other, steepness, self.match[1])}
         return {
-            _LOSSES[0]: alignment(one, other, self.config.divergence),
-            _LOSSES[1]: matching_cost(self._logit(one, other), self.config.smoothing),
+            _LOSSES[0]: alignment_as_printed(*pairs, one, other, config.divergence),
+            _LOSSES[1]: matching_cost_as_printed(self.eta(*pairs).diagonal()),
         }
 
     def _eta_in_training(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None
-    ) -> Float[Tensor, "items items"]:
+    ) -> Square:
         """What negatives are weighed by."""
+        if not self.learns:
+            return known_eta(texts)
         eta = self.eta(_own(texts), _own(videos))
         if self.config.uncertainty == "shuffled":
             eta = shuffled(eta, generator or torch.default_generator)
         return eta if self.printed_mode else eta.detach()
 
-    def _debiased(self, similarity: Float[Tensor, "items items"], eta: Eta) -> Float[Tensor, ""]:
+    def _debiased(self, similarity: Square, eta: Eta) -> Scalar:
         if self.config.loss == "contrastive":
             return info_nce(similarity, self.base.scale, eta=eta)
         if self.printed_mode:  # within the hinge
@@ -367,7 +348,7 @@ class Dvtr(System):
             return max_margin(similarity, self.config.margin, eta)
         return mil_margin(-similarity, self.config.margin, "hardest", eta)
 
-    def _logit(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+    def _logit(self, texts: Gaussian, videos: Gaussian) -> Scores:
         """Of eta, before the floor."""
         distance = wasserstein_distance(texts, videos)
         if self.printed_mode:

@@ -34,14 +34,14 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import masked_mean
-from sureshot.models.layers.transformer import Transformer, embedding
+from sureshot.models.layers.transformer import Transformer, embedding, places
 from sureshot.models.losses.contrastive import Eta, key_nce
+from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Videos
 from sureshot.models.systems.base import (
     Codes,
     System,
@@ -93,26 +93,14 @@ class Levels(nn.Module):
         self.positions = embedding(positions, width)
         self.blocks = Transformer(width, layers, heads).blocks
 
-    def feature(
-        self, tokens: Float[Tensor, "items tokens width"], mask: Bool[Tensor, "items tokens"]
-    ) -> Float[Tensor, "items tokens width"]:
+    def feature(self, tokens: Tokens, mask: Mask) -> Tokens:
         """Tokens after the first block; those at padding mean nothing."""
-        count, known = tokens.shape[1], self.positions.num_embeddings
-        if count > known:
-            raise SureshotError(
-                f"A sequence of {count} tokens is longer than the {known} that this model can "
-                "place; train it with a higher system.longest."
-            )
         # All of one length, with components about as large as a layer norm gives them.
         even = unit(tokens.masked_fill(~mask[..., None], 0)) * tokens.shape[-1] ** 0.5
-        placed: Float[Tensor, "items tokens width"] = self.blocks[0](
-            even + self.positions.weight[:count], mask
-        )
+        placed: Tokens = self.blocks[0](even + places(self.positions, tokens.shape[1]), mask)
         return placed
 
-    def forward(
-        self, tokens: Float[Tensor, "items tokens width"], mask: Bool[Tensor, "items tokens"]
-    ) -> Codes:
+    def forward(self, tokens: Tokens, mask: Mask) -> Codes:
         """The unit vector of each item at each level."""
         seen = self.feature(tokens, mask)
         codes = {"feature": unit(masked_mean(seen, mask))}
@@ -134,7 +122,7 @@ class HiT(System):
 
     shares_scale = False
 
-    banks: Float[Tensor, "levels sides bank width"]
+    banks: Float[Tensor, "levels sides bank dim"]
     stored: Tensor
 
     def __init__(self, config: HitConfig, width: int) -> None:
@@ -151,7 +139,7 @@ class HiT(System):
         self.video_key = copy.deepcopy(self.video).requires_grad_(False)
         self.register_buffer("banks", torch.zeros(len(_LEVELS), 2, config.bank, width))
         self.register_buffer("stored", torch.tensor(0))
-        self._fresh: Float[Tensor, "levels sides items width"] | None = None
+        self._fresh: Float[Tensor, "levels sides items dim"] | None = None
 
     def after_step(self) -> None:
         """Let the slow copies follow, and store the keys of the batch that the step was about."""
@@ -169,22 +157,18 @@ class HiT(System):
         return self._codes(self.text, self.text_key, *_with_sentence(tokens))
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """A unit vector of each level; in training also a key of each."""
+        """As of texts."""
         return self._codes(self.video, self.video_key, tokens.frames, tokens.mask)
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Mean of the cosines of both levels, in [-1, 1]."""
         share = self.config.feature_share
         feature, semantic = (texts[level] @ videos[level].T for level in _LEVELS)
         return share * feature + (1 - share) * semantic
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The contrastive loss of each level against keys and banks.
 
         In training the keys wait for `after_step` to be stored, so that a batch whose step is not
@@ -204,43 +188,33 @@ class HiT(System):
             self._fresh = torch.stack(fresh)
         return found
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+    def text_vectors(self, texts: Codes) -> Texts:
         """The semantic level."""
         return texts["semantic"]
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+    def video_vectors(self, videos: Codes) -> Videos:
         """The semantic level."""
         return videos["semantic"]
 
-    def text_tokens(
-        self, tokens: TextTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
-        """Sentence and words at the feature level; the first block is computed once more."""
+    def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
+        """Sentence and words at the feature level, which is computed once more."""
         del codes
         given, mask = _with_sentence(tokens)
         return self.text.feature(given, mask), mask
 
-    def video_tokens(
-        self, tokens: VideoTokens, codes: Codes
-    ) -> tuple[Float[Tensor, "videos tokens width"], Bool[Tensor, "videos tokens"]]:
-        """Frames at the feature level; the first block is computed once more."""
+    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
+        """Frames at the feature level, which is computed once more."""
         del codes
         return self.video.feature(tokens.frames, tokens.mask), tokens.mask
 
-    def _codes(
-        self,
-        query: nn.Module,
-        key: nn.Module,
-        tokens: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
-    ) -> Codes:
+    def _codes(self, query: nn.Module, key: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
         codes: Codes = query(tokens, mask)
         if not self.training:
             return codes
         with torch.no_grad():
             return codes | {f"{level}_key": code for level, code in key(tokens, mask).items()}
 
-    def _store(self, fresh: Float[Tensor, "levels sides items width"]) -> None:
+    def _store(self, fresh: Float[Tensor, "levels sides items dim"]) -> None:
         """Put keys into the banks, the oldest of which go; of too many keys only the last."""
         size, items = self.config.bank, fresh.shape[2]
         if size:
@@ -251,9 +225,7 @@ class HiT(System):
         self.stored += items
 
 
-def _with_sentence(
-    tokens: TextTokens,
-) -> tuple[Float[Tensor, "texts tokens width"], Bool[Tensor, "texts tokens"]]:
+def _with_sentence(tokens: TextTokens) -> tuple[Tokens, Mask]:
     """The sentence, then the words."""
     require_words(tokens, "HiT")
     given = torch.cat([tokens.sentence[:, None], tokens.words], 1)

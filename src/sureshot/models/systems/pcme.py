@@ -53,6 +53,7 @@ from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
+from sureshot.models.shapes import Scalar, Scores, Texts, Videos
 from sureshot.models.systems.base import (
     Codes,
     System,
@@ -137,52 +138,39 @@ class Pcme(System):
         whole = masked_mean(tokens.frames, tokens.mask)
         return self.video_head(whole, tokens.frames, tokens.mask)._asdict()
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of every pair: at most 1, or the logarithm of the match probability, at most 0."""
+        sides = gaussian_of(texts), gaussian_of(videos)
         match self.config.score:
             case "distance":
-                return 1 - expected_distance(gaussian_of(texts), gaussian_of(videos)) / 2
+                return 1 - expected_distance(*sides) / 2
             case "means":
                 return texts["mean"] @ videos["mean"].T
             case "probability":
-                return self._log_probability(gaussian_of(texts), gaussian_of(videos))
+                return self._log_probability(*sides)
             case _:
                 assert_never(self.config.score)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The soft contrastive loss of samples and, where they have weight, the regularisers."""
-        one, other = gaussian_of(texts), gaussian_of(videos)
-        count = self.config.samples
-        drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
-        config = self.config
-        found = {
-            "similarity": soft_contrastive(
-                *drawn,
-                self.scale,
-                self.shift,
-                doubled=config.doubled,
-                weighing=config.weighing,
-                eta=eta,
-            )
-        }
+        sides, config = (gaussian_of(texts), gaussian_of(videos)), self.config
+        drawn = tuple(draw_samples(side, config.samples, generator) for side in sides)
+        match = self.scale, self.shift, config.doubled, config.weighing, eta
+        found = {"similarity": soft_contrastive(drawn[0], drawn[1], *match)}
         if config.uniformity:
             found["uniformity"] = uniformity(torch.cat(drawn).flatten(0, 1))
         if config.beta:
-            divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
-            found["divergence"] = divergence.mean()
+            one, other = (kl_to_prior(side, self.prior) for side in sides)
+            found["divergence"] = (one + other).mean()
         return found
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+    def text_vectors(self, texts: Codes) -> Texts:
         """The means."""
         return texts["mean"]
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+    def video_vectors(self, videos: Codes) -> Videos:
         """The means."""
         return videos["mean"]
 
@@ -197,25 +185,20 @@ class Pcme(System):
             found[f"{side} spread"] = codes["log_var"].logsumexp(-1)
         return found
 
-    def _log_probability(self, texts: Gaussian, videos: Gaussian) -> Float[Tensor, "texts videos"]:
+    def _log_probability(self, texts: Gaussian, videos: Gaussian) -> Scores:
         """Its logarithm, which tells apart pairs that are all but sure not to match."""
         one, other = (
             sample(gaussian, noise.expand(len(gaussian.mean), *noise.shape))
             for gaussian, noise in ((texts, self.text_noise), (videos, self.video_noise))
         )
         size = max(1, _BLOCK // (self.config.samples**2 * max(len(other), 1)))
-        scores = one.new_empty(len(one), len(other))
-        for row in range(0, len(one), size):
-            part = one[row : row + size]
-            matched = torch.ones(len(part), len(other), dtype=torch.bool, device=one.device)
-            cost = match_cost(
-                part, other, matched, self.scale, self.shift, doubled=self.config.doubled
-            )
-            scores[row : row + size] = -cost
-        return scores
+        matched = torch.ones(len(one), len(other), dtype=torch.bool, device=one.device)
+        how = self.scale, self.shift, self.config.doubled
+        parts = [slice(at, at + size) for at in range(0, max(len(one), 1), size)]
+        return torch.cat([-match_cost(one[part], other, matched[part], *how) for part in parts])
 
 
-def _centred(noise: Float[Tensor, "k width"]) -> Float[Tensor, "k width"]:
+def _centred(noise: Float[Tensor, "k dim"]) -> Float[Tensor, "k dim"]:
     """Noise whose average is zero, so that the samples of an item have its mean, widened for it."""
     count = len(noise)
     return (noise - noise.mean(0)) * math.sqrt(count / max(count - 1, 1))

@@ -47,15 +47,16 @@ Differs:
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, assert_never, cast
+from typing import Annotated, Literal, cast
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.models.layers.gaussian import draw_noise
 from sureshot.models.layers.pooling import CrossAttentionPooling
 from sureshot.models.losses.contrastive import Eta, info_nce
+from sureshot.models.shapes import FrameMask, Frames, Scalar, Scores, Texts
 from sureshot.models.systems.base import Codes, Scale, SystemConfig, unit
 from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem
 from sureshot.settings import Within
@@ -98,9 +99,6 @@ class TMassConfig(SystemConfig):
 class Radius(nn.Module):
     """Logarithm of how far a text's mass reaches in each dimension, for every video.
 
-    Args:
-        frames: F, places at which it looks at a video.
-
     References:
         T-MASS, Wang et al. 2024, section 3.3 (linear).
     """
@@ -112,21 +110,11 @@ class Radius(nn.Module):
         nn.init.zeros_(self.linear.bias)
 
     def forward(self, cosines: Float[Tensor, "*pairs places"]) -> Float[Tensor, "*pairs dim"]:
-        """Of each pair of a text and a video, from the cosines of the one with the other's places.
-
-        Args:
-            cosines: cosines of a text with the places that `show` gives.
-        """
+        """Of each pair, from the cosines of the text with the places that `show` gives."""
         return self.linear(cosines)
 
-    def show(
-        self, frames: Float[Tensor, "videos frames dim"], mask: Bool[Tensor, "videos frames"]
-    ) -> Float[Tensor, "videos places dim"]:
-        """Videos stretched to F places, every frame at unit length.
-
-        Args:
-            frames: frame vectors of any length; what stands at padding has no influence.
-        """
+    def show(self, frames: Frames, mask: FrameMask) -> Float[Tensor, "videos places dim"]:
+        """Videos stretched to F places, every frame at unit length."""
         count = self.linear.in_features
         steps = torch.arange(count, device=mask.device)
         places = steps * mask.sum(1, keepdim=True) // count
@@ -155,7 +143,7 @@ class TMass(PooledSystem):
             noise = self._noise((self.trials, width), torch.Generator().manual_seed(_SEED))
             self.register_buffer("trial_noise", noise)
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Cosine of each text, or of its trials, with each video as that text pools it."""
         sentences = texts["sentence"]
         if not self.trials:
@@ -168,12 +156,8 @@ class TMass(PooledSystem):
         return torch.cat(parts)
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The contrastive losses of one vector of each mass and of the support texts."""
         sentences = texts["sentence"]
         pooled = self._pool(sentences, videos)
@@ -191,65 +175,45 @@ class TMass(PooledSystem):
             "support": info_nce(_cosines(support, pooled), self.scale, eta=eta),
         }
 
-    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "texts videos"]]:
+    def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """Logarithm of the radius of each pair, the mean over dimensions."""
         linear = self.radius.linear
         seen = self._seen(texts["sentence"], videos)
         return {"log radius": seen @ linear.weight.mean(0) + linear.bias.mean()}
 
-    def _seen(
-        self, sentences: Float[Tensor, "texts width"], videos: Codes
-    ) -> Float[Tensor, "texts videos places"]:
+    def _seen(self, sentences: Texts, videos: Codes) -> Float[Tensor, "texts videos places"]:
         """Cosine of every text with every place of every video."""
         shown = self.radius.show(videos["frames"], videos["mask"])
         return torch.einsum("td,vmd->tvm", unit(sentences), shown)
 
-    def _pool(
-        self, sentences: Float[Tensor, "texts width"], videos: Codes
-    ) -> Float[Tensor, "videos texts width"]:
+    def _pool(self, sentences: Texts, videos: Codes) -> Float[Tensor, "videos texts dim"]:
         """Every video as every text sees it."""
         pool = cast(CrossAttentionPooling, self.pooled.pool)
         return pool(sentences, videos["frames"], videos["mask"])
 
-    def _tried(
-        self, sentences: Float[Tensor, "texts width"], videos: Codes
-    ) -> Float[Tensor, "texts videos"]:
+    def _tried(self, sentences: Texts, videos: Codes) -> Scores:
         """Mean or best cosine of the trials."""
         pooled = unit(self._pool(sentences, videos)).transpose(0, 1)
         reach = self.radius(self._seen(sentences, videos)).exp()
         middle = self._measured(sentences)[:, None]
-        cosines = torch.stack(
-            [(unit(middle + reach * noise) * pooled).sum(-1) for noise in self.trial_noise]
-        )
-        match self.choice:
-            case "mean":
-                return cosines.mean(0)
-            case "best":
-                return cosines.amax(0)
-            case _:
-                assert_never(self.choice)
+        tried = (unit(middle + reach * noise) for noise in self.trial_noise)
+        cosines = torch.stack([(text * pooled).sum(-1) for text in tried])
+        return cosines.amax(0) if self.choice == "best" else cosines.mean(0)
 
-    def _measured(self, vectors: Float[Tensor, "*n width"]) -> Float[Tensor, "*n width"]:
+    def _measured(self, vectors: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
         """Vectors in the lengths in which masses are measured."""
         return vectors if self.printed_mode else unit(vectors)
 
-    def _noise(
-        self, shape: tuple[int, ...], generator: torch.Generator
-    ) -> Float[Tensor, "*n width"]:
+    def _noise(self, shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "*n dim"]:
         """Noise of this shape, of variance 1 / D in ``well_posed``."""
-        match self.noise:
-            case "normal":
-                noise = draw_noise(shape, generator)
-            case "uniform":
-                noise = torch.rand(shape, generator=generator, device=generator.device)
-            case _:
-                assert_never(self.noise)
+        if self.noise == "uniform":
+            noise = torch.rand(shape, generator=generator, device=generator.device)
+        else:
+            noise = draw_noise(shape, generator)
         noise = self.config.deviation * noise
         return noise if self.printed_mode else noise / shape[-1] ** 0.5
 
 
-def _cosines(
-    texts: Float[Tensor, "texts width"], pooled: Float[Tensor, "videos texts width"]
-) -> Float[Tensor, "texts videos"]:
+def _cosines(texts: Texts, pooled: Float[Tensor, "videos texts dim"]) -> Scores:
     """Cosine of each text with each video as that text sees it."""
     return torch.einsum("td,vtd->tv", unit(texts), unit(pooled))

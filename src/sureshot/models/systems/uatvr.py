@@ -45,7 +45,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import torch
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.models.layers.gaussian import Gaussian, PieGaussianHead, draw_samples, kl_to_prior
@@ -60,7 +60,8 @@ from sureshot.models.layers.transformer import (
 from sureshot.models.losses.contrastive import Average, Eta, info_nce, mil_nce
 from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import soft_contrastive
-from sureshot.models.scoring import sample_cosines, token_interaction, weighted_token_interaction
+from sureshot.models.scoring import sample_cosines, token_interaction
+from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Texts, Tokens, Videos
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -148,6 +149,11 @@ class UatvrConfig(SystemConfig):
         """Whether Gaussians are trained; a divergence alone would hold nothing but noise."""
         return self.matched_by != "none"
 
+    @property
+    def trains_spread(self) -> bool:
+        """Whether the spreads of Gaussians are trained, and not their means alone."""
+        return self.matched_by not in ("none", "means") and self.spread == "learned"
+
 
 class Uatvr(System):
     """UATVR."""
@@ -181,14 +187,13 @@ class Uatvr(System):
         )
         self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
         self.match = nn.Parameter(torch.tensor([_START, _START]))
-        oracle = config.spread == "oracle"
-        self.reads_truth = oracle
+        self.reads_truth = config.spread == "oracle"
         soft, means = config.matched_by == "soft_contrastive", config.matched_by == "means"
         for worth in (self.word_worth, self.frame_worth):
             worth.requires_grad_(config.interaction == "weighted")
         for head in (self.text_head, self.video_head):
             head.requires_grad_(config.branch)
-            head.deviation.requires_grad_(config.branch and not means and not oracle)
+            head.deviation.requires_grad_(config.trains_spread)
         self.match.requires_grad_(soft)
         self.log_match_scale.requires_grad_(
             config.branch and not soft and (means or not self.printed_mode)
@@ -228,21 +233,14 @@ class Uatvr(System):
             codes |= self.video_head(codes["whole"], own, tokens.mask)._asdict()
         return codes | self._weights(self.frame_worth, seen, mask)
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """How well tokens find each other, in [-1, 1]."""
-        sides = texts["words"], videos["frames"]
-        masks = texts["mask"], videos["mask"]
-        if self.config.interaction == "mean":
-            return token_interaction(*sides, *masks)
-        return weighted_token_interaction(*sides, texts["weights"], videos["weights"], *masks)
+        sides = texts["words"], videos["frames"], texts["mask"], videos["mask"]
+        return token_interaction(*sides, texts.get("weights"), videos.get("weights"))
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
-    ) -> dict[str, Float[Tensor, ""]]:
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
+    ) -> dict[str, Scalar]:
         """The loss of the tokens' similarities and, where they are on, of samples and Gaussians."""
         found = {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
         if not self.config.branch:
@@ -251,57 +249,43 @@ class Uatvr(System):
         if self.config.matched_by == "means":
             cosines = one.mean @ other.mean.T
             return found | {"matching": info_nce(cosines, self.log_match_scale.exp(), eta=eta)}
-        oracle = self.config.spread == "oracle"
-        if oracle:
+        if self.reads_truth:
             one, other = known_spreads(texts, one, other)
         count = self.config.samples
         drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         found["matching"] = self._matching(*drawn, eta)
-        if self.config.divergence and not oracle:
+        if self.config.divergence and self.config.trains_spread:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found
 
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
+    def text_vectors(self, texts: Codes) -> Texts:
         """The mean of the words, without the first and without learned tokens."""
         return texts["whole"]
 
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
+    def video_vectors(self, videos: Codes) -> Videos:
         """The mean of the frames, without learned tokens."""
         return videos["whole"]
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        config = self.config
-        trained = config.branch and config.matched_by != "means" and config.spread == "learned"
-        return gaussian_of(codes) if trained else None
+        return gaussian_of(codes) if self.config.trains_spread else None
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Deviation of each text and video, the geometric mean over dimensions (figure 3)."""
-        if self.gaussian(texts) is None:
+        if not self.config.trains_spread:
             return {}
-        return {
-            "text deviation": (texts["log_var"].mean(-1) / 2).exp(),
-            "video deviation": (videos["log_var"].mean(-1) / 2).exp(),
-        }
+        sides = ("text", texts), ("video", videos)
+        return {f"{side} deviation": (c["log_var"].mean(-1) / 2).exp() for side, c in sides}
 
-    def _weights(
-        self,
-        worth: nn.Module,
-        tokens: Float[Tensor, "items tokens width"],
-        mask: Bool[Tensor, "items tokens"],
-    ) -> Codes:
+    def _weights(self, worth: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
         """What each token counts in the score, with sum 1 over an item, if they differ."""
-        if self.config.interaction == "mean":
-            return {}
-        return {"weights": token_shares(worth, tokens, mask)}
+        weighted = self.config.interaction == "weighted"
+        return {"weights": token_shares(worth, tokens, mask)} if weighted else {}
 
     def _matching(
-        self,
-        texts: Float[Tensor, "items k width"],
-        videos: Float[Tensor, "items m width"],
-        eta: Eta = None,
-    ) -> Float[Tensor, ""]:
+        self, texts: Samples, videos: Float[Tensor, "items m dim"], eta: Eta = None
+    ) -> Scalar:
         if self.config.matched_by == "soft_contrastive":
             sides = (texts, videos) if self.printed_mode else (unit(texts), unit(videos))
             return soft_contrastive(*sides, self.match[0].clamp(min=1e-3), self.match[1], eta=eta)
@@ -310,9 +294,7 @@ class Uatvr(System):
             return mil_nce(torch.einsum("ikd,jld->ikjl", texts, videos), 1.0, average, eta)
         return mil_nce(sample_cosines(texts, videos), self.log_match_scale.exp(), average, eta)
 
-    def _divergence(
-        self, gaussian: Gaussian, drawn: Float[Tensor, "items k width"]
-    ) -> Float[Tensor, " items"]:
+    def _divergence(self, gaussian: Gaussian, drawn: Samples) -> Float[Tensor, " items"]:
         """How far each Gaussian is from the prior."""
         if (
             self.config.mode == "released"

@@ -12,9 +12,9 @@ from sureshot.models.layers.pooling import (
     WeightedPooling,
     fast_scores,
     mean_of_units,
-    precompute,
     scores_direct,
 )
+from sureshot.models.shapes import Scores, Texts
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -36,15 +36,12 @@ class PooledSimilarity(nn.Module):
         pooling: ``mean``, ``mlp`` and ``self_attention`` give a video one vector for all texts;
             ``cross_attention`` pools it again for each.
         dropout: share of ``cross_attention``'s last layer that training drops.
-        heads: attention heads of ``self_attention``.
 
     References:
         DUQ, supplement, figure 1: Mean, MLP, SA, CA.
     """
 
-    def __init__(
-        self, pooling: Pooling, width: int, *, dropout: float = 0.3, heads: int = 8
-    ) -> None:
+    def __init__(self, pooling: Pooling, width: int, *, dropout: float = 0.3) -> None:
         super().__init__()
         self.pool: nn.Module | None
         match pooling:
@@ -53,7 +50,7 @@ class PooledSimilarity(nn.Module):
             case "mlp":
                 self.pool = WeightedPooling(width)
             case "self_attention":
-                self.pool = SelfAttentionPooling(width, heads)
+                self.pool = SelfAttentionPooling(width)
             case "cross_attention":
                 self.pool = CrossAttentionPooling(width, dropout)
             case _:
@@ -68,26 +65,20 @@ class PooledSimilarity(nn.Module):
             return {"video": mean}
         return {"video": unit(self.pool(tokens.frames, tokens.mask))}
 
-    def forward(
-        self, texts: Float[Tensor, "texts width"], videos: Codes
-    ) -> Float[Tensor, "texts videos"]:
-        """Cosines, in [-1, 1].
-
-        Args:
-            texts: sentence vectors, not normalised.
-        """
+    def forward(self, texts: Texts, videos: Codes) -> Scores:
+        """Cosines of sentences, not normalised, in [-1, 1]."""
         if not isinstance(self.pool, CrossAttentionPooling):
             return unit(texts) @ videos["video"].T
         frames, mask = videos["frames"], videos["mask"]
         # The fast form has no place for dropout, and gradients as well as scores without it.
         if self.training and self.pool.dropout.p > 0:
             return scores_direct(self.pool, texts, frames, mask)
-        return fast_scores(self.pool, texts, precompute(self.pool, frames, mask))
+        return fast_scores(self.pool, texts, frames, mask)
 
     def paired(
-        self, texts: Float[Tensor, "pairs width"], videos: Codes
-    ) -> Float[Tensor, "pairs width"]:
-        """Unit vector of video i as text i sees it, arguments as in a call."""
+        self, texts: Float[Tensor, "pairs dim"], videos: Codes
+    ) -> Float[Tensor, "pairs dim"]:
+        """Unit vector of video i as text i sees it."""
         if not isinstance(self.pool, CrossAttentionPooling):
             return videos["video"]
         return unit(self.pool.paired(texts, videos["frames"], videos["mask"]))
@@ -97,9 +88,6 @@ class PooledSystem(System):
     """A system whose texts are sentences as they are, and whose videos are pooled frames.
 
     The length of a sentence enters the layer norm of the attention only.
-
-    Attributes:
-        pooled: how frames are pooled and compared.
     """
 
     pooled: PooledSimilarity
@@ -112,11 +100,11 @@ class PooledSystem(System):
         """The mean of the frames, each at unit length, and the frames for texts to look at."""
         return self.pooled.videos(tokens)
 
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
+    def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Cosine of each text with each video as that text pools it."""
         return self.pooled(texts["sentence"], videos)
 
-    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs width"]:
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs dim"]:
         """Video i as text i pools it."""
         return self.pooled.paired(texts["sentence"], videos)
 

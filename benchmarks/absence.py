@@ -22,9 +22,9 @@ from benchmarks.relevance import by_words
 from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import known_of, ranking
+from sureshot.trust import fit
 from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import Calibration
-from sureshot.trust.fit import fit_over
 
 SIZES = (26, 72, 200, 1000)  # videos of a library, as far as a data set has so many
 _DRAWS = 5
@@ -63,7 +63,7 @@ def main() -> None:
     queries = {name: list(kinds.values()) for name, (_, kinds) in worlds.items()}
     found = {}
     for name, (world, _) in worlds.items():
-        card = fit_over([part for title, part in known.items() if not title.startswith(name)])
+        card = fit.fit_card([part for title, part in known.items() if not title.startswith(name)])
         others = [texts for other in queries if other != name for texts in queries[other]]
         for size in (min(size, len(world.videos.videos)) for size in SIZES):
             row = told(card, scorer, world, size, queries[name], others)

@@ -46,7 +46,7 @@ from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import Calibration, save_card
-from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_over, labelled
+from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_card, labelled
 
 _EACH = {"MSR-VTT": 5, "Flickr8k": 2}  # captions of a video; more teach little more
 _WORDS = 500  # searches of few words of each data set
@@ -95,7 +95,7 @@ def main() -> None:
         (options.to / "strangers.json").write_text(text + "\n", "utf-8")
         draw(found, options.to)
     if options.write:
-        card = fit_over(
+        card = fit_card(
             list(known.values()),
             model=scorer.fingerprint,
             bank=None if scorer.bank is None else scorer.bank.digest,
@@ -171,7 +171,7 @@ def strangers(known: Named, others: Named) -> dict[str, dict[str, Any]]:
     for name, left in {**known, **others}.items():
         family = name.split(",")[0]
         rest = [part for title, part in known.items() if not title.startswith(family)]
-        card = fit_over(rest)
+        card = fit_card(rest)
         found[name] = {**judged(card, left), **adapted(card, left)}
     return found
 

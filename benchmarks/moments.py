@@ -27,9 +27,9 @@ from sureshot.metrics.confidence import ece, ece_floor
 from sureshot.models.load import load, load_searchable
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
+from sureshot.trust import fit
 from sureshot.trust.assess import CONFIDENT
 from sureshot.trust.card import save_card
-from sureshot.trust.fit import fit_over
 
 PLACES = 6
 _EACH = 5  # captions of a video
@@ -62,7 +62,7 @@ def main() -> None:
             parts, _ = fit_card.galleries(scorer, options.cache)
             rest = [part for name, part in parts.items() if not name.startswith(options.without)]
             bank = None if scorer.bank is None else scorer.bank.digest
-            save_card(fit_over(rest, model=scorer.fingerprint, bank=bank), index / CARD)
+            save_card(fit.fit_card(rest, model=scorer.fingerprint, bank=bank), index / CARD)
         said, right = asked(Searcher(store, encoder), films, known, draw)
     report(said, right)
 

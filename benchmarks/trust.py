@@ -31,7 +31,7 @@ from sureshot.models.similarity import Similarity
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.scores import background, ranking, similarity
 from sureshot.trust.card import Calibration
-from sureshot.trust.fit import fit_card
+from sureshot.trust.fit import fit_card, labelled
 from sureshot.trust.signals import QueryContext, top_is_relevant
 
 Scores = Float[np.ndarray, "queries videos"]
@@ -75,7 +75,8 @@ class Asked:
 
     def card(self, seed: int = 0) -> Calibration:
         """Calibrated on them."""
-        return fit_card(self.scores, self.relevant, self.owner, about=self.about, seed=seed)
+        asked = labelled(self.scores, self.relevant, self.owner, self.about)
+        return fit_card([asked], seed=seed)
 
     @property
     def about(self) -> QueryContext:

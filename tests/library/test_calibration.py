@@ -15,7 +15,7 @@ from sureshot.library.labels import (
     labels_of_index,
 )
 from sureshot.library.search import open_index
-from sureshot.trust.fit import fit_card
+from sureshot.trust.fit import fit_card, labelled
 from sureshot.trust.signals import QueryContext, word_counts
 from tests.heard import Heard
 from tests.judged import judged, label
@@ -81,10 +81,7 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
     numbers = np.array([names.index(one.relevant[0]) for one in place.labels])
     words = word_counts([one.query for one in place.labels])
     expected = fit_card(
-        scores,
-        relevant,
-        numbers,
-        about=QueryContext(words=words),
+        [labelled(scores, relevant, numbers, QueryContext(words=words))],
         model=searcher.encoder.fingerprint,
         dataset="judged.jsonl",
         date="2026-11-21",

@@ -16,7 +16,6 @@ from sureshot.models.encoders import load_encoder
 from sureshot.models.hub_bank import bank_of
 from sureshot.trust.assess import assess
 from sureshot.trust.card import Nonconformity
-from sureshot.trust.fit import fit_card
 from sureshot.trust.signals import QueryContext
 from tests.small_library import index
 from tests.trust.worlds import world
@@ -26,10 +25,7 @@ from tests.trust.worlds import world
 def card():
     """A card of the tiny encoder, from scores of a simulated library."""
     made = world(seed=3, videos=300, captions=2)
-    return fit_card(
-        made.scores,
-        made.relevant,
-        made.video,
+    return made.card(
         model=load_encoder("tiny").fingerprint,
         dataset="a simulation",
         date="2026-11-21",
@@ -59,7 +55,7 @@ def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
     searcher = beside(place, card)
     answer = searcher.search("red", limit=20, merge_copies=False)
     rivals, about = searcher.rivals("red")
-    expected = assess(card, np.array([moment.score for moment in rivals]), about)
+    expected = assess(card, np.array([[moment.score for moment in rivals]]), about)[0]
     assert answer.status != "not calibrated" and answer.confidence is not None
     assert answer.confidence.right == pytest.approx(expected.p_relevant[0])
     assert answer.confidence.present == pytest.approx(expected.p_inside)
@@ -196,7 +192,7 @@ def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
     shown = said(card, [0.9, 0.5, 0.2], 0.9, -0.5)
     assert shown[0].relevant > shown[1].relevant
     about = QueryContext(videos=9)
-    expected = assess(card, np.array([0.9, 0.5, 0.2]), about).p_relevant
+    expected = assess(card, np.array([[0.9, 0.5, 0.2]]), about)[0].p_relevant
     assert [hit.relevant for hit in shown] == pytest.approx([expected[0], expected[2]])
 
 

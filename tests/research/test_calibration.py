@@ -12,7 +12,7 @@ from sureshot.models.load import load
 from sureshot.research.calibration import calibrate, calibrate_scores, card_of_model, check_unseen
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import Calibration
-from sureshot.trust.fit import fit_card
+from sureshot.trust.fit import fit_card, labelled
 from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls
@@ -34,7 +34,7 @@ def test_the_captions_of_a_split_are_each_about_their_video():
         "dataset": "mine",
         "date": "2026-11-30",
     }
-    assert done.card == fit_card(scores, relevant, owner, **known)
+    assert done.card == fit_card([labelled(scores, relevant, owner)], **known)
     assert done.gallery == 80
 
 

@@ -26,7 +26,7 @@ from sureshot.research.evaluation import (
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import background, similarity, stored_videos
 from sureshot.research.training.hub_correction import encode_captions
-from sureshot.trust.fit import fit_card
+from sureshot.trust.fit import fit_card, labelled
 from sureshot.trust.report import measure
 from sureshot.trust.signals import QueryContext
 from tests import judged
@@ -72,11 +72,11 @@ def scores(place):
 def card(scores, tmp_path):
     """Writes a card, and returns its file."""
 
-    def made(**more):
+    def made(about=QueryContext(), **more):  # noqa: B008 - frozen
         found, owner = scores
         known = {"model": load("tiny").fingerprint, "dataset": "other photos", **more}
         relevant = owner[:, None] == np.arange(found.shape[1])
-        made = fit_card(found, relevant, owner, date="2026-01-02", **known)
+        made = fit_card([labelled(found, relevant, owner, about)], date="2026-01-02", **known)
         path = tmp_path / "card.json"
         path.write_text(made.to_json(), "utf-8")
         return path

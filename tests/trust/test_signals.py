@@ -188,8 +188,6 @@ def test_what_are_no_scores_is_refused(scores, t, message):
         query_signals(scores, t)
     with pytest.raises(SureshotError, match=message):
         result_signals(scores, t)
-    with pytest.raises(SureshotError, match="results is 0"):
-        result_signals(np.zeros((1, 2)), 1.0, results=0)
 
 
 def test_standing_is_the_best_score_less_what_is_found_elsewhere():

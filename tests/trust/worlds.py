@@ -4,6 +4,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sureshot.trust.fit import fit_card, labelled
+from sureshot.trust.signals import UNKNOWN
+
 DIM = 48
 
 
@@ -28,6 +31,10 @@ class World:
             self.relevant[np.ix_(rows, columns)],
             place[self.video[rows]],
         )
+
+    def card(self, about=UNKNOWN, **more):
+        """A calibration of its texts; `more` is for `fit_card`."""
+        return fit_card([labelled(self.scores, self.relevant, self.video, about)], **more)
 
 
 def world(seed=0, videos=600, captions=1, noise=1.0, blind=False) -> World:

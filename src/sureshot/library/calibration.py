@@ -34,6 +34,7 @@ from sureshot.trust.fit import (
     adapt,
     date_or_today,
     fit_card,
+    labelled,
     sets_of,
 )
 from sureshot.trust.signals import QueryContext, word_counts
@@ -230,10 +231,7 @@ def _fitted(
     gallery = searcher.all_scores([label.query for label in present], progress=progress)
     relevant, video = _relevance(present, gallery)
     card = fit_card(
-        gallery.scores,
-        relevant,
-        video,
-        about=_about(present, gallery),
+        [labelled(gallery.scores, relevant, video, _about(present, gallery))],
         model=searcher.encoder.fingerprint,
         bank=None if searcher.bank is None else searcher.bank.digest,
         dataset=file.name,

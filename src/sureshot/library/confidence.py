@@ -17,7 +17,7 @@ from sureshot.library.results import Answer, Confidence, Hit, Status
 from sureshot.models.hub_bank import Bank, home_of
 from sureshot.paths import index_folder
 from sureshot.text import counted, plain
-from sureshot.trust.assess import assess_each
+from sureshot.trust.assess import assess
 from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.signals import QueryContext
 
@@ -125,7 +125,7 @@ def judged(
     for row, scores in zip(rows, rivals, strict=True):
         row[: len(scores)] = scores
     found = []
-    assessed = assess_each(card, rows, about, coverage=coverage)
+    assessed = assess(card, rows, about, coverage=coverage)
     for answer, result, row in zip(answers, assessed, rows, strict=True):
         status = _STATUS[result.status]
         answer = replace(answer, status=status, warnings=(*answer.warnings, *result.warnings))

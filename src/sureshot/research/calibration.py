@@ -19,7 +19,7 @@ from sureshot.research.evaluation import (
     training_splits,
 )
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.fit import Calibrated, date_or_today, fit_card, sets_of
+from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled, sets_of
 from sureshot.trust.signals import UNKNOWN, QueryContext
 
 
@@ -112,10 +112,7 @@ def calibrate_scores(
         SureshotError: the captions are too few or too one-sided.
     """
     card = fit_card(
-        scores,
-        owner[:, None] == np.arange(scores.shape[1]),
-        owner,
-        about=about,
+        [labelled(scores, owner[:, None] == np.arange(scores.shape[1]), owner, about)],
         model=model,
         bank=bank,
         dataset=dataset,

@@ -40,13 +40,12 @@ class Assessment:
 
 def assess(
     calibration: Calibration | None,
-    scores: Float[np.ndarray, " results"],
+    scores: Float[np.ndarray, "queries results"],
     about: QueryContext = UNKNOWN,
     *,
     coverage: float = 0.9,
-    abstain: float = ABSTAIN,
-) -> Assessment:
-    """Judge the results of one query.
+) -> list[Assessment]:
+    """Judge the results of several queries to one gallery.
 
     What is said never contradicts itself. Where the first result is sure the set is that one alone;
     otherwise the percentages of a set add up to its coverage. An absent query gets no percentages,
@@ -54,26 +53,10 @@ def assess(
 
     Args:
         calibration: a card that fits the model, see `Calibration.mismatches`; None is no card.
-        scores: finite scores of the best results, at least one, descending.
-        about: what else is known of the query, and the size of the gallery.
+        scores: finite scores of the best results of each query, descending; ``-inf`` after the last
+            of at least one.
+        about: what else is known of the queries, and the size of the gallery.
         coverage: share of queries whose set is to hold a relevant result, of those that have one.
-        abstain: share of the queries whose video is there that may look like absent ones.
-    """
-    return assess_each(calibration, scores[None], about, coverage=coverage, abstain=abstain)[0]
-
-
-def assess_each(
-    calibration: Calibration | None,
-    scores: Float[np.ndarray, "queries results"],
-    about: QueryContext = UNKNOWN,
-    *,
-    coverage: float = 0.9,
-    abstain: float = ABSTAIN,
-) -> list[Assessment]:
-    """Judge the results of several queries to one gallery, each as `assess` does.
-
-    Args:
-        scores: scores of the best results of each query, descending; ``-inf`` after the last one.
     """
     if calibration is None or calibration.refused:
         why = "Nothing has been calibrated." if calibration is None else calibration.refused
@@ -90,9 +73,9 @@ def assess_each(
         warnings = _outgrown(calibration, about.videos or count)
         plausible = None
         if reach is None:
-            warnings.append(
-                f"Too few labelled videos to say how many to look through for a coverage of "
-                f"{coverage}."
+            warnings += (
+                "Too few labelled videos to say how many to look through for a coverage of "
+                f"{coverage}.",
             )
         else:
             near = int((row >= row[0] - reach[number]).sum())
@@ -100,8 +83,8 @@ def assess_each(
         status: Status = "confident" if relevant[0] >= CONFIDENT else "several"
         found.append(
             Assessment(
-                status="absent" if inside[number] < abstain else status,
-                warnings=tuple(warnings),
+                status="absent" if inside[number] < ABSTAIN else status,
+                warnings=warnings,
                 p_relevant=relevant,
                 p_inside=inside[number],
                 plausible=plausible,
@@ -114,21 +97,20 @@ def _agreeing(near: int, relevant: Float64[np.ndarray, " results"], coverage: fl
     """The size of a set that agrees with the percentages of its results."""
     if relevant[0] >= coverage:
         return 1
-    enough = np.flatnonzero(np.cumsum(relevant) >= coverage)
-    needed = int(enough[0]) + 1 if len(enough) else len(relevant)
-    return max(near, needed)
+    needed = int(np.searchsorted(np.cumsum(relevant), coverage)) + 1
+    return max(near, min(needed, len(relevant)))
 
 
-def _outgrown(calibration: Calibration, videos: int) -> list[str]:
+def _outgrown(calibration: Calibration, videos: int) -> tuple[str, ...]:
     low, high = calibration.valid_for.smallest, calibration.valid_for.largest
-    if low <= videos <= high:
-        return []
     if videos < low:
-        return [
+        return (
             f"Only {counted(videos, 'moment')} indexed. Percentages were calibrated on {low} or "
-            "more, so these may be too low."
-        ]
-    return [
-        f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most {high}, so "
-        "these may be too high. Ten judgements fix that (`sureshot judge`)."
-    ]
+            "more, so these may be too low.",
+        )
+    if videos > high:
+        return (
+            f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most {high}, "
+            "so these may be too high. Ten judgements fix that (`sureshot judge`).",
+        )
+    return ()

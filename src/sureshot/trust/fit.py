@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Integer
+from jaxtyping import Bool, Float, Int, Integer
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.confidence import auroc, auroc_of, brier, ece, ece_floor
@@ -32,7 +32,6 @@ from sureshot.trust.card import (
     Reference,
     Validity,
     save_card,
-    sigmoid,
 )
 from sureshot.trust.signals import (
     RESULTS,
@@ -47,48 +46,28 @@ from sureshot.trust.signals import (
 )
 
 
-def gallery_sizes(videos: int, *, count: int = 6, smallest: float = 0.02) -> tuple[int, ...]:
-    """Sizes from a share of the gallery to all of it, equally far apart in their logarithm.
+def gallery_sizes(videos: int) -> tuple[int, ...]:
+    """Six sizes from a fiftieth of a gallery to all of it, equally far apart in their logarithm.
 
-    The smallest share is low, since a library may be far smaller than the labelled gallery.
-
-    Args:
-        count: number of sizes; fewer come out where they coincide.
-        smallest: smallest size as a share of the whole gallery; two videos at the least.
+    The smallest share is low, since a library may be far smaller than the labelled gallery. Two
+    videos are the least; sizes that coincide are given once.
 
     Examples:
         >>> gallery_sizes(1000)
         (20, 44, 96, 209, 457, 1000)
     """
-    if videos < 1 or count < 1 or not 0 < smallest <= 1:
-        raise SureshotError(
-            f"{count} galleries from {smallest} of {videos} videos cannot be drawn; at least one "
-            "of each and a share above 0, at most 1, are needed."
-        )
-    low = min(videos, max(2.0, smallest * videos))
-    sizes = np.geomspace(low, videos, count) if count > 1 else np.array([videos])
+    sizes = np.geomspace(min(videos, max(2.0, 0.02 * videos)), videos, 6)
     return tuple(int(size) for size in np.unique(np.rint(sizes)))
 
 
 def draw_present(
     relevant: Bool[np.ndarray, "queries videos"], size: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "queries size"]:
-    """A gallery for each query that holds at least one video relevant to it.
+    """Columns, ascending, of a gallery for each query that holds at least one video relevant to it.
 
     One relevant video is put in; the others are drawn from the rest of the gallery, so that other
     relevant ones come along as often as any.
-
-    Returns:
-        Columns, in ascending order.
     """
-    if not 1 <= size <= relevant.shape[1]:
-        raise SureshotError(
-            f"A gallery of {size} videos cannot be drawn from {relevant.shape[1]}; give 1 to "
-            f"{relevant.shape[1]}."
-        )
-    if not relevant.any(1).all():
-        query = int(np.argmin(relevant.any(1)))
-        raise SureshotError(f"Query {query} has no relevant video, so none can be put in.")
     drawn = np.empty((len(relevant), size), int)
     for rows in row_blocks(*relevant.shape):
         keys = rng.random(relevant[rows].shape, dtype=np.float32)
@@ -96,10 +75,7 @@ def draw_present(
         # Its key was the smallest of some, so the rest is drawn again for all to be alike.
         keys = rng.random(keys.shape, dtype=np.float32)
         keys[np.arange(len(keys)), first] = -1
-        if size < keys.shape[1]:
-            drawn[rows] = np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
-        else:
-            drawn[rows] = np.arange(size)
+        drawn[rows] = np.sort(np.argpartition(keys, size - 1, axis=1)[:, :size], axis=1)
     return drawn
 
 
@@ -108,7 +84,6 @@ class Labelled:
     """Some queries, each with a relevant video in the gallery.
 
     Attributes:
-        relevant: whether each video is relevant to each query.
         video: number of the video, or of the group of near copies, that each query belongs to.
     """
 
@@ -132,7 +107,7 @@ class Labelled:
         )
 
     def at_most(self, queries: int, rng: np.random.Generator) -> "Labelled":
-        """So many queries of each video that all together are no more, or one of each."""
+        """As many queries of each video, one at least, that all together are no more than these."""
         each = max(1, queries // self.video_count)
         mixed = rng.permutation(len(self.video))
         mixed = mixed[np.argsort(self.video[mixed], kind="stable")]
@@ -149,9 +124,9 @@ class Labelled:
             relevant=np.take_along_axis(self.relevant, columns, 1),
         )
 
-    def best_relevant(self) -> Float[np.ndarray, " queries"]:
-        """Score of the best relevant video of each query."""
-        return np.where(self.relevant, self.scores, -np.inf).max(1).astype(np.float64)
+    def first_is_right(self) -> Bool[np.ndarray, " queries"]:
+        """Whether the first result of each query is relevant."""
+        return top_is_relevant(self.scores, self.relevant)
 
 
 def labelled(
@@ -160,11 +135,14 @@ def labelled(
     video: Integer[np.ndarray, " labelled"],
     about: QueryContext = UNKNOWN,
 ) -> Labelled:
-    """The queries that have a relevant video, all arguments checked.
+    """The queries that have a relevant video.
+
+    Where only one video per query is known, "relevant" means that one, and probabilities are of
+    finding that one.
 
     Args:
-        scores: finite scores that order all videos of a gallery for labelled queries: similarities,
-            minus the hub correction where there is one.
+        scores: finite scores that order all videos of a gallery: similarities, minus the hub
+            correction where there is one.
         video: number of the video, or of the group of near copies, that a query belongs to.
     """
     none = np.zeros(len(scores))
@@ -198,66 +176,32 @@ _RESAMPLES = 200
 
 
 def fit_card(
-    scores: Float[np.ndarray, "queries videos"],
-    relevant: Bool[np.ndarray, "other_queries other_videos"],
-    video: Integer[np.ndarray, " labelled"],
-    *,
-    about: QueryContext = UNKNOWN,
-    model: str = "",
-    bank: str | None = None,
-    dataset: str = "",
-    date: str = "",
-    sizes: tuple[int, ...] | None = None,
-    seed: int = 0,
-) -> Calibration:
-    """Calibrate on labelled queries of one gallery; see `labelled` and `fit_over`."""
-    return fit_over(
-        [labelled(scores, relevant, video, about)],
-        model=model,
-        bank=bank,
-        dataset=dataset,
-        date=date,
-        sizes=sizes,
-        seed=seed,
-    )
-
-
-def fit_over(
     galleries: Sequence[Labelled],
     *,
     model: str = "",
     bank: str | None = None,
     dataset: str = "",
     date: str = "",
-    sizes: tuple[int, ...] | None = None,
     seed: int = 0,
 ) -> Calibration:
-    """Calibrate on labelled queries of several data sets, which weigh the same.
+    """Calibrate on labelled queries of one data set, or of several, which weigh the same.
 
     The card's ``refused`` says so where the probabilities do not separate right from wrong answers
     on the certifying queries.
 
     Args:
-        galleries: labelled queries that no model was trained on or chosen by. Where only one video
-            per query is known, "relevant" means that one, and probabilities are of finding that
-            one. Of all, or of none, the background and the number of words are known.
+        galleries: labelled queries that no model was trained on or chosen by. Of all, or of none,
+            the background and the number of words are known.
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
-        sizes: numbers of videos of the galleries to fit on; six from a fiftieth of each gallery to
-            all of it if left out.
 
     Raises:
-        SureshotError: fewer than 50 queries or 20 videos, fewer than 20 right or 20 wrong first
-            results, or sizes that cannot be drawn.
+        SureshotError: fewer than 50 queries or 20 videos, or fewer than 20 right or 20 wrong first
+            results.
     """
     rng = np.random.default_rng(seed)
-    _enough(galleries)
-    drawn = []
-    for part in galleries:
-        videos = part.scores.shape[1]
-        if sizes is not None and (not sizes or min(sizes) < 1 or max(sizes) > videos):
-            raise SureshotError(f"Galleries of {sizes} cannot be drawn from {videos} videos.")
-        drawn.append(gallery_sizes(videos) if sizes is None else tuple(sorted(set(sizes))))
+    _check_enough(galleries)
+    drawn = [gallery_sizes(part.scores.shape[1]) for part in galleries]
     thirds, certifying = [], []
     for part in galleries:
         names = rng.permutation(np.unique(part.video))
@@ -313,18 +257,17 @@ def _probabilities(
         weight = every / len(part.video) / len(sizes)
         for size in sizes:
             one = part.present(size, rng)
-            right = top_is_relevant(one.scores, one.relevant)
+            right = one.first_is_right()
             first = features(query_signals(one.scores, temperature, one.about))
             firsts.append((first, right, np.full(len(right), weight)))
             order, signals = result_signals(one.scores, temperature, one.about, results=RESULTS)
             right = np.take_along_axis(one.relevant, order, 1).ravel()
             results.append((features(signals), right, np.full(len(right), weight)))
-    return _logistic(firsts), _logistic(results)
+    return Logistic.fit(*_joined(firsts)), Logistic.fit(*_joined(results))
 
 
-def _logistic(parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]]) -> Logistic:
-    signals, right, weights = map(np.concatenate, zip(*parts, strict=True))
-    return Logistic.fit(signals, right, weights=weights)
+def _joined(parts: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
+    return [np.concatenate(column) for column in zip(*parts, strict=True)]
 
 
 def _references(
@@ -338,7 +281,8 @@ def _references(
     for size in sizes:
         one = queries.present(size, rng)
         best = -margin_over_bank(one.scores, one.about.background)
-        below = one.scores.max(1).astype(np.float64) - one.best_relevant()
+        sought = np.where(one.relevant, one.scores, -np.inf).max(1).astype(np.float64)
+        below = one.scores.max(1).astype(np.float64) - sought
         references.append(
             Reference(
                 videos=size,
@@ -350,27 +294,34 @@ def _references(
 
 
 def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Generator) -> Quality:
-    firsts, results = [], []
+    firsts, results, there, gone = [], [], [], []
     before = 0  # queries of a data set are of videos of their own, so their numbers go on
     for part in parts:
-        video, right = part.video + before, top_is_relevant(part.scores, part.relevant)
-        firsts.append((card.p_top1(part.scores, part.about), right, video))
-        order, probability = card.p_relevant(part.scores, part.about, results=RESULTS)
+        video = part.video + before
+        before = int(video.max()) + 1
+        firsts.append((card.p_top1(part.scores, part.about), part.first_is_right(), video))
+        order, probability = card.p_relevant(part.scores, part.about)
         right = np.take_along_axis(part.relevant, order, 1).ravel()
         results.append((probability.ravel(), right, np.repeat(video, order.shape[1])))
-        before += int(part.video.max()) + 1
+        there.append(margin_over_bank(part.scores, part.about.background))
+        rest = np.where(part.relevant, -np.inf, part.scores)
+        lost = margin_over_bank(rest, part.about.background)
+        gone.append(lost[lost > -np.inf])
+    best = np.concatenate([*there, *gone])
+    present = np.arange(len(best)) < sum(map(len, there))
     return Quality(
-        top1=_judged(firsts, rng),
-        result=_judged(results, rng),
-        absent_auroc=_absent_auroc(parts),
+        top1=_judged(*_joined(firsts), rng),
+        result=_judged(*_joined(results), rng),
+        absent_auroc=None if present.all() else auroc(best, present),
     )
 
 
 def _judged(
-    parts: list[tuple[np.ndarray, np.ndarray, np.ndarray]], rng: np.random.Generator
+    probability: Float[np.ndarray, " cases"],
+    right: Bool[np.ndarray, " cases"],
+    video: Integer[np.ndarray, " cases"],
+    rng: np.random.Generator,
 ) -> ProbabilityQuality:
-    """How good probabilities are, given with what was right and the video of each."""
-    probability, right, video = map(np.concatenate, zip(*parts, strict=True))
     separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
     return ProbabilityQuality(
@@ -384,18 +335,6 @@ def _judged(
         ece=ece(probability, right),
         ece_floor=ece_floor(probability, rng),
     )
-
-
-def _absent_auroc(parts: Sequence[Labelled]) -> float | None:
-    there, gone = [], []
-    for part in parts:
-        there.append(margin_over_bank(part.scores, part.about.background))
-        rest = np.where(part.relevant, -np.inf, part.scores)
-        lost = margin_over_bank(rest, part.about.background)
-        gone.append(lost[lost > -np.inf])
-    best = np.concatenate([*there, *gone])
-    present = np.arange(len(best)) < sum(map(len, there))
-    return None if present.all() else auroc(best, present)
 
 
 def _refusal(judged: ProbabilityQuality) -> str:
@@ -414,10 +353,10 @@ def _refusal(judged: ProbabilityQuality) -> str:
     return ""
 
 
-def _enough(galleries: Sequence[Labelled]) -> None:
+def _check_enough(galleries: Sequence[Labelled]) -> None:
     queries = sum(len(part.video) for part in galleries)
     videos = sum(part.video_count for part in galleries)
-    right = sum(int(top_is_relevant(part.scores, part.relevant).sum()) for part in galleries)
+    right = sum(int(part.first_is_right().sum()) for part in galleries)
     wrong = queries - right
     wanted = [
         (queries, QUERIES, f"{counted(queries, 'query has', 'queries have')} a right video"),
@@ -462,38 +401,26 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     around the card, so none is refused.
 
     Args:
-        judged: queries whose first hit was judged, or another one; at least one of them.
+        judged: queries of which at least one hit was judged; of one of them the first hit.
     """
     known = [query for query in judged if query.right[0] >= 0]
     level = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
     slope = 0.0 if level == "level" else _SPREAD
     each = _EACH if level == "all" else 0.0
     smallest = card.valid_for.smallest
-    firsts = np.concatenate(
-        [
-            features(
-                query_signals(query.scores[None], card.temperature, query.about), smallest=smallest
-            )
-            for query in known
-        ]
-    )
-    right = np.array([query.right[0] for query in known])
-    top1 = card.top1.adapted(firsts, right, shift=_LEVEL, slope=slope, each=each)
-    rows, labels, weights = [], [], []
+    firsts, results = [], []
     for query in judged:
-        hits, row = np.flatnonzero(query.right[:RESULTS] >= 0), query.scores[None]
-        _, signals = result_signals(row, card.temperature, query.about, results=RESULTS)
-        rows.append(features(signals, smallest=smallest)[hits])
-        labels.append(query.right[hits])
-        weights.append(np.full(len(hits), 1 / max(1, len(hits))))  # a query weighs 1
-    result = card.result.adapted(
-        np.concatenate(rows),
-        np.concatenate(labels),
-        shift=_LEVEL,
-        slope=slope,
-        each=each,
-        weights=np.concatenate(weights),
-    )
+        row = query.scores[None]
+        if query.right[0] >= 0:
+            signals = query_signals(row, card.temperature, query.about)
+            firsts.append((features(signals, smallest=smallest), query.right[:1]))
+        hits = np.flatnonzero(query.right[:RESULTS] >= 0)
+        _, several = result_signals(row, card.temperature, query.about, results=RESULTS)
+        weight = np.full(len(hits), 1 / max(1, len(hits)))  # a query weighs 1
+        results.append((features(several, smallest=smallest)[hits], query.right[hits], weight))
+    seen, right = _joined(firsts)
+    top1 = card.top1.adapted(seen, right, shift=_LEVEL, slope=slope, each=each)
+    result = card.result.adapted(*_joined(results), shift=_LEVEL, slope=slope, each=each)
     below = _below(judged)
     references = card.references
     if below is not None:
@@ -503,8 +430,8 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     personal = Personal(
         queries=len(known),
         right=float(right.mean()),
-        before=float(card.top1.probability(firsts).mean()),
-        after=float(top1.probability(firsts).mean()),
+        before=float(card.top1.probability(seen).mean()),
+        after=float(top1.probability(seen).mean()),
         level=level,
         sets=below is not None,
     )
@@ -512,9 +439,9 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
 
 
 def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
-    """How far the right hits of these queries lie below the best; None if they are too few.
+    """How far the right hits of these queries are below the best; None if they are too few.
 
-    Where none is right all hits are taken as wrong: the right one lies below the last.
+    Where none is right all hits are taken as wrong: the right one is below the last.
     """
     found = [(query.right == 1).any() for query in judged]
     if sum(found) < SETS:
@@ -524,143 +451,6 @@ def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
         for query, right in zip(judged, found, strict=True)
     ]
     return Nonconformity.of(np.array(below, np.float64))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Part:
-    """A calibration and the rows of the queries it judges, none of which it was fitted to."""
-
-    card: Calibration
-    rows: Int[np.ndarray, " rows"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PredictedSets:
-    """The conformal set of each query at one coverage, 0 to 1.
-
-    Attributes:
-        holds: whether the set of each query holds its video.
-        size: number of videos in each set.
-    """
-
-    coverage: float
-    holds: Bool[np.ndarray, " queries"]
-    size: Int[np.ndarray, " queries"]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Predictions:
-    """What was predicted of each query, and which of its first results are relevant.
-
-    Attributes:
-        p_top1: probability that the first result is right.
-        softmax: softmax of the first result, at the temperature of the calibration.
-        p_relevant: probability that each of the first ten results is right; ``mass`` their softmax.
-        relevant: whether each of them is the video sought.
-        p_inside: p-value of "its video is there".
-        absent_p_top1, absent_p_inside: the same once the query's own video is gone.
-        sets: conformal sets of each coverage that could be promised.
-    """
-
-    p_top1: Float64[np.ndarray, " queries"]
-    softmax: Float64[np.ndarray, " queries"]
-    p_relevant: Float64[np.ndarray, "queries results"]
-    mass: Float64[np.ndarray, "queries results"]
-    relevant: Bool[np.ndarray, "queries results"]
-    p_inside: Float64[np.ndarray, " queries"]
-    absent_p_top1: Float64[np.ndarray, " queries"]
-    absent_p_inside: Float64[np.ndarray, " queries"]
-    sets: tuple[PredictedSets, ...]
-
-
-def cross_fitted(
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " queries"],
-    folds: int,
-    seed: int,
-    about: QueryContext = UNKNOWN,
-) -> list[Part]:
-    """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
-
-    All videos stay in the gallery. Only the queries are split, those of a video together.
-
-    Args:
-        owner: column of the video that each query is about.
-    """
-    videos = np.random.default_rng(seed).permutation(np.unique(owner))
-    fold = np.empty(scores.shape[1], int)
-    fold[videos] = np.arange(len(videos)) % folds
-    parts = []
-    for number in range(folds):
-        known = np.flatnonzero(fold[owner] != number)
-        own = owner[known]
-        relevant = own[:, None] == np.arange(scores.shape[1])
-        card = fit_card(scores[known], relevant, own, about=about.of(known), seed=seed)
-        parts.append(Part(card, np.flatnonzero(fold[owner] == number)))
-    return parts
-
-
-def predict_unseen(
-    parts: Sequence[Part],
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " queries"],
-    about: QueryContext = UNKNOWN,
-) -> Predictions:
-    """What each calibration says of its queries, put together in the order of the queries.
-
-    Args:
-        parts: calibrations, with every query in one of them.
-        scores: scores of two videos or more, that order the results.
-        owner: column of the video that each query is about.
-    """
-    queries, results = len(scores), min(RESULTS, scores.shape[1])
-    p_top1, softmax, p_inside, absent_p_top1, absent_p_inside = np.empty((5, queries))
-    p_relevant, mass = np.empty((2, queries, results))
-    relevant = np.empty((queries, results), bool)
-    for part in parts:
-        rows, card = part.rows, part.card
-        present, own = scores[rows], owner[rows]
-        absent = np.where(own[:, None] == np.arange(scores.shape[1]), -np.inf, present)
-        known = about.of(rows)
-        p_top1[rows] = card.p_top1(present, known)
-        softmax[rows] = sigmoid(query_signals(present, card.temperature).top_logit)
-        p_inside[rows] = card.p_inside(present, known)
-        absent_p_top1[rows] = card.p_top1(absent, known)
-        absent_p_inside[rows] = card.p_inside(absent, known)
-        order, p_relevant[rows] = card.p_relevant(present, known, results=results)
-        _, signals = result_signals(present, card.temperature, results=results)
-        mass[rows] = sigmoid(signals.logit)
-        relevant[rows] = order == own[:, None]
-    sets = (_sets(parts, scores, owner, coverage, about) for coverage in COVERAGES)
-    return Predictions(
-        p_top1=p_top1,
-        softmax=softmax,
-        p_relevant=p_relevant,
-        mass=mass,
-        relevant=relevant,
-        p_inside=p_inside,
-        absent_p_top1=absent_p_top1,
-        absent_p_inside=absent_p_inside,
-        sets=tuple(promised for promised in sets if promised is not None),
-    )
-
-
-def _sets(
-    parts: Sequence[Part],
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " queries"],
-    coverage: float,
-    about: QueryContext,
-) -> PredictedSets | None:
-    """Nothing where one of the calibrations cannot promise it."""
-    holds, size = np.empty(len(scores), bool), np.empty(len(scores), int)
-    for part in parts:
-        chosen = part.card.members(scores[part.rows], coverage, about.of(part.rows))
-        if chosen is None:
-            return None
-        holds[part.rows] = chosen[np.arange(len(chosen)), owner[part.rows]]
-        size[part.rows] = chosen.sum(1)
-    return PredictedSets(coverage, holds, size)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 import numpy as np
@@ -39,20 +38,110 @@ from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 from sureshot.trust.assess import ABSTAIN
-from sureshot.trust.card import Calibration, sigmoid
-from sureshot.trust.fit import Part, PredictedSets, cross_fitted, predict_unseen
+from sureshot.trust.card import COVERAGES, Calibration, sigmoid
+from sureshot.trust.fit import fit_card, labelled
 from sureshot.trust.signals import (
     RESULTS,
     UNKNOWN,
     QueryContext,
     fit_temperature,
     query_signals,
+    result_signals,
     top_is_relevant,
 )
 
 _PLACES = 6  # whose percentages are looked at one by one
 _SUREST = 0.7  # share of the queries whose coverage is looked at by itself
 _TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.evidence`
+
+
+# Calibrations, each with the rows of the queries it judges, none of which it was fitted to.
+Parts = list[tuple[Calibration, Int[np.ndarray, " rows"]]]
+
+
+def cross_fitted(
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " queries"],
+    folds: int,
+    seed: int,
+    about: QueryContext = UNKNOWN,
+) -> Parts:
+    """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
+
+    All videos stay in the gallery. Only the queries are split, those of a video together.
+    """
+    videos = np.random.default_rng(seed).permutation(np.unique(owner))
+    fold = np.empty(scores.shape[1], int)
+    fold[videos] = np.arange(len(videos)) % folds
+    parts = []
+    for number in range(folds):
+        known = np.flatnonzero(fold[owner] != number)
+        own = owner[known]
+        relevant = own[:, None] == np.arange(scores.shape[1])
+        card = fit_card([labelled(scores[known], relevant, own, about.of(known))], seed=seed)
+        parts.append((card, np.flatnonzero(fold[owner] == number)))
+    return parts
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Predictions:
+    """What was predicted of each query, and which of its first results are relevant.
+
+    Attributes:
+        p_relevant: probability that each of the first ten results is right; ``mass`` their softmax
+            at the temperature of the calibration.
+        relevant: whether each of them is the video sought.
+        p_inside: p-value of "its video is there".
+        absent_p_top1, absent_p_inside: probability that the first result is right, and the same
+            p-value, once the query's own video is gone.
+    """
+
+    p_relevant: Float64[np.ndarray, "queries results"]
+    mass: Float64[np.ndarray, "queries results"]
+    relevant: Bool[np.ndarray, "queries results"]
+    p_inside: Float64[np.ndarray, " queries"]
+    absent_p_top1: Float64[np.ndarray, " queries"]
+    absent_p_inside: Float64[np.ndarray, " queries"]
+
+    @property
+    def p_top1(self) -> Float64[np.ndarray, " queries"]:
+        """Probability that the first result is right."""
+        return self.p_relevant[:, 0]
+
+
+def predict_unseen(
+    parts: Parts,
+    scores: Float[np.ndarray, "queries videos"],
+    owner: Integer[np.ndarray, " queries"],
+    about: QueryContext = UNKNOWN,
+) -> Predictions:
+    """What each calibration says of its queries, in the order of the queries."""
+    found = []
+    for card, rows in parts:
+        present, own, known = scores[rows], owner[rows, None], about.of(rows)
+        absent = np.where(own == np.arange(scores.shape[1]), -np.inf, present)
+        order, p_relevant = card.p_relevant(present, known)
+        _, signals = result_signals(present, card.temperature, results=RESULTS)
+        values = p_relevant, sigmoid(signals.logit), order == own, card.p_inside(present, known)
+        found.append((*values, card.p_top1(absent, known), card.p_inside(absent, known)))
+    back = np.argsort(np.concatenate([rows for _, rows in parts]))
+    return Predictions(*(np.concatenate(column)[back] for column in zip(*found, strict=True)))
+
+
+def predicted_sets(
+    parts: Parts,
+    scores: Float[np.ndarray, "queries videos"],
+    coverage: float,
+    about: QueryContext = UNKNOWN,
+) -> Bool[np.ndarray, "queries videos"] | None:
+    """Which videos are in the conformal set of each query; None where one card promises none."""
+    inside = np.empty(scores.shape, bool)
+    for card, rows in parts:
+        members = card.members(scores[rows], coverage, about.of(rows))
+        if members is None:
+            return None
+        inside[rows] = members
+    return inside
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -65,7 +154,7 @@ class Graded:
     resamples: int
 
     def interval(self, statistic: Statistic) -> Interval:
-        """A statistic of the results, and where it would lie for other videos."""
+        """A statistic of the results, and where it would be for other videos."""
         return interval(statistic, self.video, self.rng, resamples=self.resamples)
 
     def share(
@@ -82,8 +171,6 @@ class Order:
     """How one signal orders queries by whether they are answered right.
 
     Attributes:
-        auroc: how often a right answer has the larger confidence than a wrong one; 0.5 is chance.
-        aurc: mean risk over all shares answered, the least sure left out; lower is better.
         excess_aurc: ``aurc`` minus that of the best possible order.
         augrc: generalised risk, half the chance of a wrong answer taken over a right one.
         risk_50, risk_80: share of wrong answers among the surer half, and the surer 80 %.
@@ -171,10 +258,7 @@ def plain_confidences(
 
     The highest similarity, the margin and the standard deviation are those that mteb abstains by.
     The last three are one minus the vacuity that DUQ reads as uncertainty, of evidence from raw
-    similarities.
-
-    Args:
-        temperature: temperature of the softmax, fitted on other queries.
+    similarities. The temperature of the softmax was fitted on other queries.
     """
     signals = query_signals(scores, temperature)
 
@@ -235,37 +319,33 @@ def probabilities(
     )
 
 
-def set_row(
-    sets: PredictedSets,
+def _set_row(
+    coverage: float,
+    inside: Bool[np.ndarray, "queries videos"],
     entropy: Float64[np.ndarray, " queries"],
     p_top1: Float64[np.ndarray, " queries"],
     graded: Graded,
 ) -> SetRow:
-    """How large the sets of one coverage are, and how often they hold the video.
-
-    Args:
-        entropy: entropy of the scores of each query.
-        p_top1: probability that the first result of each query is right.
-    """
+    """How large the sets of one coverage are, and how often they hold the video."""
+    holds = inside[np.arange(len(inside)), graded.video]
+    size = inside.sum(1)
     third = _places(entropy) * 3 // len(entropy)
     surest = _places(-p_top1) < _SUREST * len(p_top1)
-    groups = [graded.share(sets.holds, third == number).value for number in range(3)]
+    thirds = [graded.share(holds, third == number).value for number in range(3)]
     return SetRow(
-        coverage=sets.coverage,
-        covered=graded.share(sets.holds),
-        mean=float(sets.size.mean()),
-        median=float(np.median(sets.size)),
-        empty=float((sets.size == 0).mean()),
-        worst_third=min(groups),
-        answered=graded.share(sets.holds, surest).value,
+        coverage=coverage,
+        covered=graded.share(holds),
+        mean=float(size.mean()),
+        median=float(np.median(size)),
+        empty=float((size == 0).mean()),
+        worst_third=min(thirds),
+        answered=graded.share(holds, surest).value,
     )
 
 
 def _places(values: Float64[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
     """Places from 0, the smallest value."""
-    places = np.empty(len(values), int)
-    places[np.argsort(values, kind="stable")] = np.arange(len(values))
-    return places
+    return np.argsort(np.argsort(values, kind="stable"))
 
 
 _WIDTH = 100
@@ -324,33 +404,14 @@ class TrustReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; shares are 0 to 1."""
-        return {
-            "title": self.title,
-            "queries": self.queries,
-            "videos": self.videos,
-            "queried_videos": self.queried_videos,
-            "right": float(self.right.mean()),
-            "correction": self.correction,
-            "nothing": self.nothing,
-            "refused": self.refused,
-            "calibration": self.calibration,
-            "warnings": list(self.warnings),
-            "orders": to_values(self.orders),
-            "auroc_gain": to_values(self.gain),
-            "probabilities": to_values(self.probabilities),
-            "results": to_values(self.results),
-            "places": to_values(self.places),
-            "sets": to_values(self.sets),
-            "absent": to_values(self.absent),
-            "false_abstention": to_values(self.false_abstention),
-            "reliability": [
-                {"signal": name, **{key: values.tolist() for key, values in asdict(bins).items()}}
-                for name, bins in self.reliability.items()
-            ],
-            "hubness_skewness_10": self.hubness,
-            "resamples": self.resamples,
-            "seed": self.seed,
-        }
+        renamed = {"gain": "auroc_gain", "hubness": "hubness_skewness_10"}
+        names = [one.name for one in fields(self) if one.name not in ("confidences", "sizes")]
+        values = {renamed.get(name, name): to_values(getattr(self, name)) for name in names}
+        bins = [
+            {"signal": name, **{key: one.tolist() for key, one in to_values(found).items()}}
+            for name, found in self.reliability.items()
+        ]
+        return values | {"right": float(self.right.mean()), "reliability": bins}
 
     def text(self) -> str:
         """Tables for a terminal of 100 columns; long sentences are broken."""
@@ -464,9 +525,6 @@ def _percents(found: Interval) -> str:
     return f"{percent.value:.1f} % {percent.ends()}"
 
 
-_MORE = 5  # parts, where the queries of fewer are too few to calibrate on
-
-
 def measure(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
@@ -477,7 +535,6 @@ def measure(
     card: Calibration | None = None,
     papers: Mapping[str, Float[np.ndarray, " measured"]] | None = None,
     scale: float | None = None,
-    folds: int = 2,
     resamples: int = 200,
     seed: int = 0,
 ) -> TrustReport:
@@ -495,12 +552,10 @@ def measure(
             the others; the gallery is the same for all.
         papers: uncertainties of each query that the model's paper defines; higher is less sure.
         scale: factor on the scores in the model's own softmax, if it has one.
-        folds: number of parts of the videos; five where what these leave is too little to calibrate
-            on.
     """
     papers = papers or {}
     known = {} if about.background is None else {"background": about.background}
-    _check(scores, owner, {**papers, **known}, scale, folds)
+    _check(scores, owner, {**papers, **known})
     relevant = owner[:, None] == np.arange(scores.shape[1])
     graded = Graded(
         right=top_is_relevant(scores, relevant),
@@ -524,7 +579,7 @@ def measure(
         return replace(report, nothing=nothing)
     of_papers = {f"minus {name}": -values for name, values in papers.items()}
     try:
-        parts = _parts(scores, owner, about, card, folds, seed)
+        parts = _parts(scores, owner, about, card, seed)
     except SureshotError as error:
         confidences = {**plain_confidences(scores, fit_temperature(scores, relevant)), **of_papers}
         return replace(
@@ -533,12 +588,12 @@ def measure(
             orders=orders(confidences, graded),
             confidences=confidences,
         )
-    calibration, warnings = _described(parts, card, report)
+    calibration, warnings = _described([one for one, _ in parts], card, report)
     found = predict_unseen(parts, scores, owner, about)
     # The fits differ a little; signals are compared over all queries, so at one temperature.
-    temperature = float(np.exp(np.mean([np.log(part.card.temperature) for part in parts])))
+    temperature = float(np.exp(np.mean([np.log(one.temperature) for one, _ in parts])))
     confidences = {OURS: found.p_top1, **plain_confidences(scores, temperature), **of_papers}
-    predicted = {OURS: found.p_top1, f"{SOFTMAX}, fitted temperature": found.softmax}
+    predicted = {OURS: found.p_top1, f"{SOFTMAX}, fitted temperature": found.mass[:, 0]}
     if scale is not None:
         logit = query_signals(scores, 1 / scale).top_logit
         predicted[f"{SOFTMAX}, model's scale {scale:.4g}"] = sigmoid(logit)
@@ -549,35 +604,44 @@ def measure(
         "P(result is right)": found.p_relevant.ravel(),
         f"{SOFTMAX} of the result": found.mass.ravel(),
     }
-    entropy = query_signals(scores, temperature).entropy
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
     ours, theirs = auroc_of(found.p_top1, graded.right), auroc_of(best, graded.right)
-    columns = zip(found.p_relevant.T, found.relevant.T, strict=True)
+    # Random numbers are drawn in this order.
+    ordered = orders(confidences, graded)
+    gain = graded.interval(lambda weights: ours(weights) - theirs(weights))
+    first_probabilities = probabilities(predicted, graded)
+    result_probabilities = probabilities(by_result, each)
+    sets, sizes = [], {}
+    for coverage in COVERAGES:
+        inside = predicted_sets(parts, scores, coverage, about)
+        if inside is not None:
+            sets.append(_set_row(coverage, inside, -confidences["entropy"], found.p_top1, graded))
+            sizes[coverage] = inside.sum(1)
+    compared = [
+        (BEST, best, gone),
+        (INSIDE, found.p_inside, found.absent_p_inside),
+        (OURS, found.p_top1, found.absent_p_top1),
+    ]
     return replace(
         report,
         calibration=calibration,
         warnings=warnings,
-        orders=orders(confidences, graded),
-        gain=graded.interval(lambda weights: ours(weights) - theirs(weights)),
-        probabilities=probabilities(predicted, graded),
-        results=probabilities(by_result, each),
+        orders=ordered,
+        gain=gain,
+        probabilities=first_probabilities,
+        results=result_probabilities,
         places=tuple(
             PlaceRow(place, float(p.mean()), float(right.mean()))
-            for place, (p, right) in enumerate(islice(columns, _PLACES), 1)
-        ),
-        sets=tuple(set_row(sets, entropy, found.p_top1, graded) for sets in found.sets),
-        absent=tuple(
-            _absent_row(signal, present, absent, graded)
-            for signal, present, absent in (
-                (BEST, best, gone),
-                (INSIDE, found.p_inside, found.absent_p_inside),
-                (OURS, found.p_top1, found.absent_p_top1),
+            for place, p, right in zip(
+                range(1, _PLACES + 1), found.p_relevant.T, found.relevant.T, strict=False
             )
         ),
+        sets=tuple(sets),
+        absent=tuple(_absent_row(*signal, graded) for signal in compared),
         false_abstention=graded.share(found.p_inside < ABSTAIN),
         reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
         confidences=confidences,
-        sizes={sets.coverage: sets.size for sets in found.sets},
+        sizes=sizes,
     )
 
 
@@ -606,16 +670,15 @@ def _parts(
     owner: Integer[np.ndarray, " owners"],
     about: QueryContext,
     card: Calibration | None,
-    folds: int,
     seed: int,
-) -> list[Part]:
+) -> Parts:
     if card is not None:
-        return [Part(card, np.arange(len(scores)))]
+        return [(card, np.arange(len(scores)))]
     try:
-        return cross_fitted(scores, owner, folds, seed, about)
+        return cross_fitted(scores, owner, 2, seed, about)
     except SureshotError:
-        # What is left of several parts without one is more than half of the videos.
-        return cross_fitted(scores, owner, max(folds, _MORE), seed, about)
+        # Four parts of five are more to calibrate on than one of two.
+        return cross_fitted(scores, owner, 5, seed, about)
 
 
 def _nothing(
@@ -637,15 +700,15 @@ def _nothing(
 
 
 def _described(
-    parts: list[Part], card: Calibration | None, report: TrustReport
+    fitted: Sequence[Calibration], card: Calibration | None, report: TrustReport
 ) -> tuple[str, tuple[str, ...]]:
     """How it was calibrated, and what speaks against the numbers."""
     if card is None:
         calibration = (
-            f"Calibrated on these queries, in {len(parts)} parts by video: no query is judged by a "
-            "fit that saw its video."
+            f"Calibrated on these queries, in {len(fitted)} parts by video: no query is judged by "
+            "a fit that saw its video."
         )
-        refusals = dict.fromkeys(part.card.refused for part in parts if part.card.refused)
+        refusals = dict.fromkeys(one.refused for one in fitted if one.refused)
         return calibration, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
     valid = card.valid_for
     calibration = (
@@ -672,28 +735,17 @@ def _check(
     scores: Float[np.ndarray, "queries videos"],
     owner: Integer[np.ndarray, " owners"],
     papers: Mapping[str, Float[np.ndarray, " measured"]],
-    scale: float | None,
-    folds: int,
 ) -> None:
     if not scores.size or len(owner) != len(scores):
         raise SureshotError(
             f"The scores are {scores.shape} and {len(owner)} owners were given; trust needs one "
-            "owner a query, and one query and one video at least."
+            "owner per query, and one query and one video at least."
         )
     if not np.isfinite(scores).all():
         raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
-    if owner.min() < 0 or owner.max() >= scores.shape[1]:
-        raise SureshotError(
-            f"A query is about video {int(owner.max())} or {int(owner.min())}, and the columns are "
-            f"0 to {scores.shape[1] - 1}."
-        )
     for name, values in papers.items():
         if len(values) != len(scores) or not np.isfinite(values).all():
             raise SureshotError(
                 f"The uncertainty {name!r} is not one finite number for each of {len(scores)} "
                 "queries."
             )
-    if scale is not None and not 0 < scale < np.inf:
-        raise SureshotError(f"scale is {scale}; it must be finite and above 0.")
-    if folds < 2:
-        raise SureshotError(f"folds is {folds}; at least 2 are needed.")

@@ -1,13 +1,11 @@
-"""What the scores of one query tell about how far its ranking can be believed.
+"""What the scores of one query say about how far its ranking can be believed.
 
 The scores are those that order the results: similarities minus the hub correction, if any. Rows
 are queries, higher is better; ``-inf`` rules a column out, which is then no part of the gallery.
 Columns, called videos below, are what can be right or wrong by itself: the videos of a data set,
 the moments of a library. Every signal is finite for every row of numbers: constant scores, ties and
-a gallery of one video included.
-
-All but N look at the best hundred videos only. A search knows no more of a large library, and no
-signal changes by what lies further down.
+a gallery of one video included. All but N look at the best hundred videos only, since a search
+knows no more of a large library.
 """
 
 from collections.abc import Sequence
@@ -115,13 +113,10 @@ def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
 def query_signals(
     scores: Float[np.ndarray, "queries videos"], temperature: float, about: QueryContext = UNKNOWN
 ) -> QuerySignals:
-    """The signals of each query.
+    """The signals of each query, with temperature T, see `fit_temperature`.
 
     A single video has nothing to be compared with. It gets the signals of a gallery that
     holds it twice, a tie, so one video alone never looks sure.
-
-    Args:
-        temperature: T, above 0, see `fit_temperature`.
 
     Examples:
         >>> signals = query_signals(np.array([[0.5, 0.25, 0.25]]), 0.1)
@@ -143,18 +138,12 @@ def result_signals(
     *,
     results: int | None = None,
 ) -> tuple[Int[np.ndarray, "queries results"], ResultSignals]:
-    """The best videos of each query, and the signals of each.
+    """Columns of the best videos of each query, best first, and the signals of each.
 
     Args:
-        temperature: T, above 0, see `fit_temperature`.
         results: number of videos; all of them if left out or if there are fewer. Videos that are
             ruled out come last, with signals of 0 but for rank and N.
-
-    Returns:
-        Columns, best first, and signals.
     """
-    if results is not None and results < 1:
-        raise SureshotError(f"results is {results}; at least 1 is needed.")
     _check(scores, temperature)
     count = min(results or scores.shape[1], scores.shape[1])
     orders, parts = zip(
@@ -173,8 +162,7 @@ def features(
 ) -> Float64[np.ndarray, "rows signals"]:
     """Signals as a logistic regression takes them: one row per query, or per result.
 
-    Args:
-        smallest: number of videos that a smaller gallery counts as having.
+    A gallery of fewer videos than ``smallest`` counts as having so many.
     """
     videos = np.maximum(signals.log_videos, np.log(smallest))
     return np.stack(signals._replace(log_videos=videos), axis=-1).reshape(-1, len(signals))
@@ -186,13 +174,9 @@ def fit_temperature(
     """The T at which softmax(s / T) gives the relevant videos the most likelihood.
 
     Minimises the mean of -log of the total probability of each query's relevant videos over log T,
-    by golden sections between 1/1000 and 1000 times the spread of the scores. Fit it on other
-    queries than those whose calibration it will be judged by.
-
-    Args:
-        scores: finite scores that order the results.
-        relevant: whether each video is relevant to each query; queries without a relevant video,
-            and those with nothing else, do not count.
+    by golden sections between 1/1000 and 1000 times the spread of the scores. Queries without a
+    relevant video, and those with nothing else, do not count. Fit it on other queries than those
+    whose calibration it will be judged by.
     """
     _check(scores, 1.0)
     counts = relevant.any(1) & ~relevant.all(1)
@@ -202,8 +186,7 @@ def fit_temperature(
         )
     below, sought = scores[counts].astype(np.float64), relevant[counts]
     below -= below.max(1, keepdims=True)
-    real = below[np.isfinite(below)]
-    spread = float(real.std()) or 1.0
+    spread = float(below[np.isfinite(below)].std()) or 1.0
 
     def loss(log_t: float) -> float:
         z = np.exp(below / np.exp(log_t))
@@ -211,18 +194,12 @@ def fit_temperature(
         return float(-np.log(np.maximum(share, 1e-300)).mean())
 
     low, high = np.log(spread) - np.log(1000), np.log(spread) + np.log(1000)
-    ratio = (np.sqrt(5) - 1) / 2
-    left, right = high - ratio * (high - low), low + ratio * (high - low)
-    at_left, at_right = loss(left), loss(right)
     while high - low > 1e-4:
-        if at_left <= at_right:
-            high, right, at_right = right, left, at_left
-            left = high - ratio * (high - low)
-            at_left = loss(left)
+        step = (np.sqrt(5) - 1) / 2 * (high - low)
+        if loss(high - step) <= loss(low + step):
+            high = low + step
         else:
-            low, left, at_left = left, right, at_right
-            right = low + ratio * (high - low)
-            at_right = loss(right)
+            low = high - step
     return float(np.exp((low + high) / 2))
 
 
@@ -245,9 +222,6 @@ def margin_over_bank(
     e is what the query scores with videos from elsewhere (`sureshot.models.hub_bank.Bank`): a query
     that fits those as well as anything in the gallery is probably not about the gallery.
     Without them it is s(1).
-
-    Args:
-        background: e of each query, a score of the same kind.
     """
     best = scores.max(1).astype(np.float64)
     return best if background is None else best - _ELSEWHERE * background
@@ -260,11 +234,11 @@ class _Softmax(NamedTuple):
     best: Float64[np.ndarray, "queries best"]  # descending
     z: Float64[np.ndarray, "queries best"]
     rest: Float64[np.ndarray, " queries"]  # sum of z without the first; of one video its own
-    videos: Int[np.ndarray, " queries"]  # 2 at the least
     temperature: float
+    top_logit: Float64[np.ndarray, " queries"]
+    log_videos: Float64[np.ndarray, " queries"]  # of 2 videos at the least
     background: Float64[np.ndarray, " queries"]
     log_words: Float64[np.ndarray, " queries"]
-    top_logit: Float64[np.ndarray, " queries"]
 
 
 def _softmax(
@@ -283,11 +257,11 @@ def _softmax(
         best=best,
         z=z,
         rest=rest,
-        videos=np.maximum(videos, 2),
         temperature=temperature,
+        top_logit=np.maximum(-np.log(np.maximum(rest, np.exp(-_SUREST))), -_SUREST),
+        log_videos=np.log(np.maximum(videos, 2)),
         background=unknown if about.background is None else about.background.astype(np.float64),
         log_words=unknown if about.words is None else np.log(about.words),
-        top_logit=np.maximum(-np.log(np.maximum(rest, np.exp(-_SUREST))), -_SUREST),
     )
 
 
@@ -302,7 +276,7 @@ def _query_signals(row: _Softmax) -> QuerySignals:
         top_logit=row.top_logit,
         entropy=total - (row.z * below).sum(1) / row.temperature / (1 + row.rest),
         top_less_lse=-row.temperature * total,
-        log_videos=np.log(row.videos),
+        log_videos=row.log_videos,
         background=row.background,
         log_words=row.log_words,
     )
@@ -329,7 +303,7 @@ def _result_signals(
         below_top=np.where(real, top - score, 0),
         gap=_above(below, count),
         log_rank=np.broadcast_to(np.log(2.0 + np.arange(count)), score.shape),
-        log_videos=np.broadcast_to(np.log(row.videos)[:, None], score.shape),
+        log_videos=np.broadcast_to(row.log_videos[:, None], score.shape),
         background=np.broadcast_to(row.background[:, None], score.shape),
         log_words=np.broadcast_to(row.log_words[:, None], score.shape),
     )

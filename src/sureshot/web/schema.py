@@ -22,7 +22,7 @@ from sureshot.store.maintenance import Fault
 from sureshot.store.rows import IndexSettings
 
 _JSON = "application/json; charset=utf-8"
-_ENTRY = re.compile(r"^    (\w+): (.+(?:\n {8,}.+)*)", re.M)
+_ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n {8,}.+)*)", re.M)
 
 
 class Document(BaseModel):
@@ -56,7 +56,8 @@ class ErrorReply(Document):
 def descriptions(source: type) -> dict[str, str]:
     """Field descriptions of a dataclass: its ``Attributes:`` and the docstrings of properties."""
     _, _, listed = inspect.cleandoc(source.__doc__ or "").partition("Attributes:")
-    found = {name: " ".join(text.split()) for name, text in _ENTRY.findall(listed)}
+    entries = _ENTRY.findall(listed)
+    found = {name: " ".join(text.split()) for names, text in entries for name in names.split(", ")}
     for name, member in inspect.getmembers(source, lambda member: isinstance(member, property)):
         found[name] = " ".join((member.__doc__ or "").split("\n\n")[0].split())
     return found

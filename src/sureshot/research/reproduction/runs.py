@@ -40,7 +40,7 @@ from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import train_splits
 from sureshot.settings import read_json, to_values
-from sureshot.trust.fit import fit_card
+from sureshot.trust.fit import fit_card, labelled
 
 Scores = dict[str, float]
 
@@ -371,7 +371,8 @@ def first_hit_percentages(
         scores: scores of the tested captions.
     """
     try:
-        card = fit_card(similarity(method, known), relevance(known.split), known.split.owner())
+        split = known.split
+        card = fit_card([labelled(similarity(method, known), relevance(split), split.owner())])
     except SureshotError:  # too few captions, or too few that are found or missed
         return None
     return None if card.refused else card.p_top1(scores)

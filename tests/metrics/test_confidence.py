@@ -50,9 +50,8 @@ def all_orders(confidence, wrong):
         yield np.cumsum(wrong[list(itertools.chain(*parts))])
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_auroc_counts_pairs(seed):
-    confidence, right = some(seed)
+def test_auroc_counts_pairs():
+    confidence, right = some(0)
     pairs = [
         1.0 if a > b else 0.5 if a == b else 0.0
         for a in confidence[right == 1]
@@ -146,23 +145,13 @@ def test_the_auroc_of_weights_is_that_of_queries_drawn_so_often():
     assert found[0] == 0.5
 
 
-@pytest.mark.parametrize("metric", ORDERINGS)
+@pytest.mark.parametrize("metric", [*ORDERINGS, brier, nll, ece, reliability])
 @pytest.mark.parametrize(
-    ("confidence", "right"),
-    [([], []), ([0.1], [1, 0]), ([np.nan, 0.1], [1, 0]), ([0.2, 0.1], [1, 3])],
+    ("confidence", "right"), [([], []), ([0.1], [1, 0]), ([np.nan, 0.1], [1, 0])]
 )
 def test_bad_input_is_refused(metric, confidence, right):
     with pytest.raises(SureshotError):
         metric(np.array(confidence, float), np.array(right, int))
-
-
-def test_shares_out_of_range_are_refused():
-    confidence, right = some(0)
-    for share in (0.0, 1.01):
-        with pytest.raises(SureshotError, match="coverage is"):
-            risk_at_coverage(confidence, right, share)
-        with pytest.raises(SureshotError, match="tpr is"):
-            fpr_at_tpr(confidence, right, share)
 
 
 def some_reliability(seed, n=300):
@@ -171,10 +160,10 @@ def some_reliability(seed, n=300):
     return probability, (rng.random(n) < probability**1.5).astype(int)
 
 
-def slow_ece(probability, right, bins):
+def slow_ece(probability, right):
     total = 0.0
-    for number in range(bins):
-        low, high = number / bins, (number + 1) / bins
+    for number in range(15):
+        low, high = number / 15, (number + 1) / 15
         chosen = [i for i, p in enumerate(probability) if low < p <= high or (p == 0 == number)]
         if chosen:
             gap = np.mean([probability[i] for i in chosen]) - np.mean([right[i] for i in chosen])
@@ -187,17 +176,17 @@ def test_brier_and_nll_by_hand():
     assert brier(probability, right) == pytest.approx((0.04 + 0.09) / 3)
     expected = -(math.log(0.8) + math.log(0.7) + math.log(1 - 1e-6)) / 3
     assert nll(probability, right) == pytest.approx(expected)
-    assert nll(np.array([0.0]), np.array([1]), clip=0.01) == pytest.approx(-math.log(0.01))
+    assert nll(np.array([0.0]), np.array([1])) == pytest.approx(-math.log(1e-6))
 
 
-@pytest.mark.parametrize("bins", [1, 10, 15])
-def test_ece_agrees_with_a_loop(bins):
+def test_ece_agrees_with_a_loop():
     probability, right = some_reliability(1)
     probability[:3] = 0.0, 1.0, 0.2
-    shown = reliability(probability, right, bins=bins)
+    shown = reliability(probability, right)
     assert shown.count.sum() == 300
     assert ((shown.low <= shown.probability) & (shown.probability <= shown.high)).all()
-    assert ece(probability, right, bins=bins) == pytest.approx(slow_ece(probability, right, bins))
+    assert ((shown.probability - shown.low) <= 1 / 15 + 1e-9).all()
+    assert ece(probability, right) == pytest.approx(slow_ece(probability, right))
 
 
 def test_the_floor_is_the_mean_error_of_the_calibrated():
@@ -216,18 +205,7 @@ def test_the_floor_is_seeded_and_0_where_nothing_is_open():
     assert ece_floor(np.array([0.0, 1.0]), np.random.default_rng(0)) == 0
 
 
-@pytest.mark.parametrize("metric", [brier, nll, ece, reliability])
-@pytest.mark.parametrize(
-    ("probability", "right"),
-    [([], []), ([0.5], [1, 0]), ([np.nan], [1]), ([1.1], [1]), ([-0.1], [0]), ([0.5], [2])],
-)
-def test_bad_input_is_refused_of_reliability(metric, probability, right):
-    with pytest.raises(SureshotError):
-        metric(np.array(probability, float), np.array(right, int))
-
-
-def test_settings_out_of_range_are_refused():
-    with pytest.raises(SureshotError, match="bins is 0"):
-        ece(np.array([0.5]), np.array([1]), bins=0)
-    with pytest.raises(SureshotError, match="draws is 0"):
-        ece_floor(np.array([0.5]), np.random.default_rng(0), draws=0)
+@pytest.mark.parametrize("probability", [1.1, -0.1])
+def test_what_is_no_probability_is_refused(probability):
+    with pytest.raises(SureshotError, match="outside of 0 to 1"):
+        ece(np.array([probability]), np.array([1]))

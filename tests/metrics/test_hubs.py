@@ -166,8 +166,7 @@ def test_the_input_stays_as_it_is(call):
     similarity, bank = cosines(5, 4), cosines(7, 4, 1)
     kept = similarity.copy(), bank.copy()
     call(similarity, bank)
-    np.testing.assert_array_equal(similarity, kept[0])
-    np.testing.assert_array_equal(bank, kept[1])
+    assert (similarity == kept[0]).all() and (bank == kept[1]).all()
 
 
 @pytest.mark.parametrize("call", CALLS[2:5])
@@ -219,23 +218,10 @@ def test_a_bank_that_rules_a_video_out_has_no_mean_but_a_soft_maximum():
     np.testing.assert_allclose(inverted_softmax(similarity, bank)[:, 1], similarity[:, 1])
 
 
-def test_settings_out_of_range_are_refused():
-    similarity, bank = cosines(3, 4), cosines(5, 4)
-    for call in (
-        lambda: dual_softmax(similarity, 0.0),
-        lambda: inverted_softmax(similarity, scale=INF),
-        lambda: querybank_norm(similarity, bank, beta=-1.0),
-        lambda: querybank_norm(similarity, bank, k=0),
-        lambda: querybank_norm(similarity, bank, k=5),
-        lambda: nearest_neighbour_normalised(similarity, bank, k=0),
-        lambda: nearest_neighbour_normalised(similarity, bank, weight=-0.1),
-        lambda: occurrences(similarity, 5),
-        lambda: hubness_skewness(similarity, 0),
-        lambda: dual_softmax(similarity[:0]),
-        lambda: hubness_skewness(similarity[:0], 2),
-    ):
-        with pytest.raises(SureshotError, match=r"scale|beta|k is|weight|empty"):
-            call()
+@pytest.mark.parametrize("call", CALLS)
+def test_an_empty_matrix_is_refused(call):
+    with pytest.raises(SureshotError, match="empty"):
+        call(cosines(0, 4), cosines(5, 4))
 
 
 @settings(max_examples=40, deadline=None)

@@ -40,8 +40,8 @@ def test_agrees_with_drawing_videos_one_by_one():
         drawn = source.integers(3, size=3)
         rows = [v for d in drawn for v, c in zip(values, cluster, strict=True) if c == [2, 5, 9][d]]
         draws.append(np.mean(rows))
-    found = interval(mean_of(values), cluster, rng(3), resamples=50, level=0.8)
-    assert found == Interval(5.0, *map(float, np.quantile(draws, [0.1, 0.9])))
+    found = interval(mean_of(values), cluster, rng(3), resamples=50)
+    assert found == Interval(5.0, *map(float, np.quantile(draws, [0.025, 0.975])))
 
 
 def test_several_statistics_come_from_the_same_resamples():
@@ -81,18 +81,10 @@ def test_a_share_of_nothing_is_0():
     assert ratio_of(np.ones(2), np.array([0.0, 1.0]))(np.array([[1.0, 0.0]])) == [0]
 
 
-def test_too_little_to_resample_is_refused():
-    one = np.zeros(3, int)
+@pytest.mark.parametrize("queries", [0, 3])
+def test_too_little_to_resample_is_refused(queries):
     with pytest.raises(SureshotError, match="at least two videos"):
-        interval(mean_of(np.ones(3)), one, rng())
-    with pytest.raises(SureshotError, match="at least two videos; there is 0"):
-        interval(mean_of(np.ones(0)), np.zeros(0, int), rng())
-
-
-@pytest.mark.parametrize("setting", [{"resamples": 0}, {"level": 0.0}, {"level": 1.0}])
-def test_settings_out_of_range_are_refused(setting):
-    with pytest.raises(SureshotError, match=next(iter(setting))):
-        interval(mean_of(np.ones(2)), np.arange(2), rng(), **setting)
+        interval(mean_of(np.ones(queries)), np.zeros(queries, int), rng())
 
 
 def drawn(draw, seeds, videos, shared, own, alone, gap=0.0):
@@ -165,11 +157,6 @@ def test_only_seeds_of_both_count_and_one_is_not_enough():
     alone = replace(less, seeds=(7, 3, 8, 9))
     with pytest.raises(SureshotError, match="two seeds"):
         paired_gap(more, alone, recall_at_one, draw)
-
-
-def test_systems_asked_for_other_videos_are_not_compared():
-    draw = np.random.default_rng(4)
-    more, less = drawn(draw, 3, 30, 0.3, 0.1, 0.3)
     other = replace(less, owner=less.owner[::-1])
     with pytest.raises(SureshotError, match="other videos"):
         paired_gap(more, other, recall_at_one, draw)
@@ -193,6 +180,7 @@ def test_each_verdict_has_its_case():
         Comparison(gap(0.3)),
         Comparison(gap(5.0), 1.0, testable=False),
         Comparison(),
+        Comparison(gap(9.0, seeds=9), 1.0),
     ]
     assert verdicts(*family) == [
         "supported",
@@ -202,11 +190,8 @@ def test_each_verdict_has_its_case():
         "too noisy to tell",
         "not testable on these data",
         "not run",
+        "not run",
     ]
-
-
-def test_fewer_than_ten_seeds_get_no_verdict():
-    assert verdicts(Comparison(gap(9.0, seeds=9), 1.0)) == ["not run"]
 
 
 def test_a_gap_that_is_there_may_be_told_to_be_smaller_than_printed():

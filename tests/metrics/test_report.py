@@ -17,15 +17,16 @@ from sureshot.metrics.hubs import (
 )
 from sureshot.metrics.intervals import interval, mean_of, median_of
 from sureshot.metrics.ranks import recall, recall_at, rsum, text_ranks, video_ranks
-from sureshot.metrics.report import Judge, report, write_qrels, write_run
+from sureshot.metrics.report import report, write_qrels, write_run
 
 EVERY = ["dsl", "inverted_softmax", "qb_norm", "nnn"]
 
 
 def world(texts=60, videos=24, seed=0):
+    """Rounded, so that some scores tie."""
     rng = np.random.default_rng(seed)
     owner = rng.integers(0, videos - 2, texts)
-    similarity = rng.uniform(-1, 1, (texts, videos))
+    similarity = rng.uniform(-1, 1, (texts, videos)).round(2)
     similarity[np.arange(texts), owner] += 0.5
     return similarity, owner, rng.uniform(-1, 1, (70, videos))
 
@@ -53,10 +54,7 @@ def test_raw_lines_come_first_and_are_the_scores_as_they_are():
 
 def test_post_processed_lines_are_named_for_what_they_look_at():
     similarity, owner, bank = world()
-    found = {
-        (line.name, line.direction): line.recall
-        for line in made(post=EVERY, bank_name="training captions").post
-    }
+    found = {(line.name, line.direction): line.recall for line in made(post=EVERY).post}
     looks = "(looks at all test queries)"
     of = "(bank: 70 training captions)"
     expected = {
@@ -90,16 +88,11 @@ def test_columns_are_aligned():
     assert head.endswith("R@1 less raw")
 
 
-def test_other_recalls_can_be_printed_and_single_captions_ranked():
-    similarity, owner, _ = world()
-    found = made(ks=(1, 5, 50), video_query="caption")
-    assert found.raw[1].recall == recall(video_ranks(similarity, owner, "caption"))
-    assert "best own caption among all" in found.text()
+def test_other_recalls_can_be_printed():
+    found = made(ks=(1, 5, 50))
     assert "R@50" in found.text()
     assert "R@10" not in found.text()
     assert found.rsum == rsum(*(line.recall for line in found.raw), (1, 5, 50))
-    with pytest.raises(SureshotError, match="R@7"):
-        made(ks=(1, 7))
 
 
 def test_a_subset_never_stands_beside_a_printed_row_without_saying_so():
@@ -166,12 +159,13 @@ def test_training_on_other_data_is_said(trained, tested, out):
     assert not trained or f"trained on {trained}" in found.text()
 
 
-def test_ties_are_told():
+def test_ties_are_said():
     similarity, owner, _ = world()
     similarity[:, :] = 0.0
     text = report(similarity, owner, title="Ties", resamples=5).text()
     assert "Ties, raw: 60 of 60 queries; R@1 is 0.0 to 100.0, depending on how they fall" in text
-    assert "ties" not in made().text()
+    similarity += np.random.default_rng(1).random(similarity.shape)
+    assert "Ties" not in report(similarity, owner, title="None", resamples=5).text()
 
 
 def test_json_holds_everything_with_raw_before_all_others():
@@ -204,7 +198,6 @@ def test_one_video_makes_a_report_without_intervals():
         ({"post": ["nnn"], "bank": None}, "nnn needs a bank"),
         ({"post": ["qb_norm"], "bank": None}, "qb_norm needs a bank"),
         ({"post": ["magic"]}, "Unknown post-processing 'magic'; known: dsl"),
-        ({"title": " "}, "has no title"),
     ],
 )
 def test_what_cannot_be_reported_is_refused(options, reason):
@@ -212,57 +205,32 @@ def test_what_cannot_be_reported_is_refused(options, reason):
         made(**options)
 
 
-def world_lines(texts=40, videos=9, seed=0):
-    rng = np.random.default_rng(seed)
-    owner = rng.integers(0, videos - 1, texts)  # the last one has no text
-    similarity = np.round(rng.normal(size=(texts, videos)), 1)
-    similarity[np.arange(texts), owner] += 1
-    return similarity, owner
-
-
-def r1(ranks):
-    return recall_at(ranks, 1)
-
-
-@pytest.mark.parametrize("way", ["t2v", "v2t"])
-def test_a_line_holds_the_numbers_of_its_parts(way):
-    similarity, owner = world_lines()
-    judge = Judge(owner, "caption", 50, 7)
-    if way == "t2v":
-        ranks, mean, videos = judge.texts(similarity), text_ranks(similarity, owner), owner
-        worst = text_ranks(similarity, owner, ties="worst")
-    else:
-        ranks, mean = judge.videos(similarity), video_ranks(similarity, owner, "caption")
-        worst = video_ranks(similarity, owner, "caption", ties="worst")
-        videos = np.unique(owner)
-    line = judge.line("raw", way, ranks, None)
-    assert line.recall == recall(mean)
-    assert line.gain is None
-    np.testing.assert_array_equal(ranks.worst, worst)
-    assert line.tied == np.count_nonzero(worst > mean)
-    assert line.r1_worst == r1(worst) <= line.recall.r1 <= line.r1_best
-    expected = {
+@pytest.mark.parametrize(("number", "rank"), [(0, text_ranks), (1, video_ranks)])
+def test_a_line_holds_the_numbers_of_its_parts(number, rank):
+    similarity, owner, _ = world()
+    found = made(post=["dsl"], resamples=50, seed=7)
+    raw, better = found.raw[number], found.post[number]
+    videos = np.unique(owner) if number else owner
+    corrected = dual_softmax(similarity.T).T if number else dual_softmax(similarity)
+    mean, worst = rank(similarity, owner), rank(similarity, owner, ties="worst")
+    assert raw.gain is None
+    assert raw.tied == np.count_nonzero(worst > mean)
+    assert raw.r1_worst == recall_at(worst, 1) <= raw.recall.r1 <= raw.r1_best
+    statistics = {
         "r1": mean_of(100.0 * (mean <= 1)),
+        "r5": mean_of(100.0 * (mean <= 5)),
         "median": median_of(mean),
         "mean": mean_of(mean),
     }
-    for name, statistic in expected.items():
-        found = interval(statistic, videos, np.random.default_rng(7), resamples=50)
-        assert line.intervals[name] == found
-        assert found.value == pytest.approx(getattr(line.recall, name))
-    assert set(line.intervals) == {"r1", "r5", "r10", "r50", "median", "mean"}
-
-
-def test_the_gain_over_raw_is_paired():
-    similarity, owner = world_lines()
-    better = similarity.copy()
-    better[np.arange(40), owner] += 0.3
-    judge = Judge(owner, "group", 50, 7)
-    line = judge.line("better", "t2v", judge.texts(better), judge.texts(similarity))
-    ours, theirs = text_ranks(better, owner), text_ranks(similarity, owner)
-    more = mean_of(100.0 * (ours <= 1) - 100.0 * (theirs <= 1))
-    assert line.gain == interval(more, owner, np.random.default_rng(7), resamples=50)
-    assert line.gain.value == pytest.approx(r1(ours) - r1(theirs)) and line.gain.value > 0
+    for name, statistic in statistics.items():
+        expected = interval(statistic, videos, np.random.default_rng(7), resamples=50)
+        assert raw.intervals[name] == expected
+        assert expected.value == pytest.approx(getattr(raw.recall, name))
+    assert set(raw.intervals) == {"r1", "r5", "r10", "r50", "median", "mean"}
+    ours = rank(corrected, owner)
+    gained = mean_of(100.0 * (ours <= 1) - 100.0 * (mean <= 1))
+    assert better.gain == interval(gained, videos, np.random.default_rng(7), resamples=50)
+    assert better.gain.value == pytest.approx(better.recall.r1 - raw.recall.r1)
 
 
 QUERIES, ITEMS = ["q0", "q1"], ["a", "b", "c"]
@@ -276,7 +244,7 @@ def matrix(dtype=np.float64):
     return similarity, owner, [f"text{i}" for i in range(60)], [f"video{i}" for i in range(25)]
 
 
-@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.float16])
+@pytest.mark.parametrize("dtype", [np.float64, np.float16])
 def test_a_run_reads_back_as_the_same_numbers(tmp_path, dtype):
     similarity, _, texts, videos = matrix(dtype)
     write_run(tmp_path / "run", similarity, texts, videos)
@@ -335,12 +303,11 @@ def test_the_lines_are_those_of_the_format(tmp_path):
     assert (tmp_path / "qrels").read_text() == "q0 0 a 1\nq0 0 b 1\n"
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\tb", " a", "a\n", "a\u00a0b"])
+@pytest.mark.parametrize("name", ["", "a\tb", "a\n", "a\u00a0b"])
 def test_names_that_would_break_a_line_are_refused(tmp_path, name):
     for call in (
         lambda: write_run(tmp_path / "x", np.zeros((1, 1)), [name], ["v"]),
         lambda: write_run(tmp_path / "x", np.zeros((1, 1)), ["q"], [name]),
-        lambda: write_run(tmp_path / "x", np.zeros((1, 1)), ["q"], ["v"], tag=name),
         lambda: write_qrels(tmp_path / "x", [(name, "v")]),
         lambda: write_qrels(tmp_path / "x", [("q", name)]),
     ):
@@ -350,9 +317,9 @@ def test_names_that_would_break_a_line_are_refused(tmp_path, name):
 
 
 def test_names_that_occur_twice_or_do_not_fit_are_refused(tmp_path):
-    with pytest.raises(SureshotError, match="'q' occurs twice"):
+    with pytest.raises(SureshotError, match="1 different names for 2 query"):
         write_run(tmp_path / "x", np.zeros((2, 1)), ["q", "q"], ["v"])
-    with pytest.raises(SureshotError, match="1 names for 2 item"):
+    with pytest.raises(SureshotError, match="1 different names for 2 item"):
         write_run(tmp_path / "x", np.zeros((1, 2)), ["q"], ["v"])
 
 

@@ -35,7 +35,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 
 def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
     """`auroc` as a statistic that can be resampled."""
-    true = checked_outcomes(confidence, right)
+    true = _checked(confidence, right) == 1
     order = np.argsort(confidence)
     ties = np.unique(confidence[order], return_index=True)[1]
 
@@ -52,24 +52,18 @@ def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Stat
 
 
 def fpr_at_tpr(
-    confidence: Float[np.ndarray, " queries"],
-    right: Outcomes,
-    tpr: float = 0.95,
+    confidence: Float[np.ndarray, " queries"], right: Outcomes, tpr: float = 0.95
 ) -> float:
     """Share of the wrong answers that pass the threshold which at least ``tpr`` of the right pass.
 
-    0 is perfect, ``tpr`` a guess; that is also what comes out where all are right or all wrong.
-
-    Args:
-        confidence: higher is surer; a threshold lets equal values pass.
-        tpr: share of the right answers that pass, above 0, at most 1.
+    Equal values pass together. 0 is perfect, ``tpr`` a guess; that is also what comes out where all
+    are right or all wrong.
 
     Examples:
         >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
         0.0
     """
-    _share("tpr", tpr)
-    true = checked_outcomes(confidence, right)
+    true = _checked(confidence, right) == 1
     if true.all() or not true.any():
         return float(tpr)
     passing = np.sort(confidence[true])[::-1]
@@ -113,20 +107,14 @@ def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
 
 
 def risk_at_coverage(
-    confidence: Float[np.ndarray, " queries"],
-    wrong: Outcomes,
-    coverage: float,
+    confidence: Float[np.ndarray, " queries"], wrong: Outcomes, coverage: float
 ) -> float:
     """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
-
-    Args:
-        coverage: share of the queries that is answered, above 0, at most 1.
 
     Examples:
         >>> risk_at_coverage(np.array([0.9, 0.8, 0.3, 0.1]), np.array([0, 0, 1, 1]), 0.75)
         0.3333333333333333
     """
-    _share("coverage", coverage)
     lost = _lost(confidence, wrong)
     count = _needed(coverage, len(lost))
     return float(lost[count - 1] / count)
@@ -145,13 +133,9 @@ def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes
     """NAUC of mteb: how much of what abstention can gain a confidence gains.
 
     At each of ten rates (0, 0.1, ... 0.9) the least sure queries are left out and the quality of
-    the rest averaged; the area under this curve is scaled so that 0 is the area where abstention
-    gains nothing and 1 that of the best order. Below 0 abstention harms.
-
-    Args:
-        confidence: higher is surer; mteb takes the best similarity of a query, how far it lies
-            above the second, and the standard deviation of all.
-        quality: any metric of each query, such as its recall or reciprocal rank; higher is better.
+    the rest averaged, such as its recall or reciprocal rank; the area under this curve is scaled so
+    that 0 is the area where abstention gains nothing and 1 that of the best order. Below 0
+    abstention harms.
 
     References:
         Gisserot-Boukhlef et al., "Towards trustworthy reranking: a simple yet effective abstention
@@ -173,10 +157,7 @@ def _lost(
     confidence: Float[np.ndarray, " queries"], wrong: Outcomes
 ) -> Float64[np.ndarray, " queries"]:
     """Expected sum of the losses of the 1, 2, ... surest queries."""
-    _checked(confidence, wrong)
-    loss = wrong.astype(np.float64)
-    if loss.min() < 0 or loss.max() > 1:
-        raise SureshotError(f"Losses lie between {loss.min()} and {loss.max()}; give 0 to 1.")
+    loss = _checked(confidence, wrong).astype(np.float64)
     # Within a tie each place costs the mean of the tie.
     _, tie, size = np.unique(-confidence, return_inverse=True, return_counts=True)
     mean = np.bincount(tie, weights=loss) / size
@@ -195,22 +176,8 @@ def _needed(share: float, count: int) -> int:
     return max(1, int(np.ceil(share * count - 1e-9)))
 
 
-def _share(name: str, value: float) -> None:
-    if not 0 < value <= 1:
-        raise SureshotError(f"{name} is {value}; it must be above 0 and at most 1.")
-
-
-def checked_outcomes(
-    confidence: Num[np.ndarray, " queries"], right: Outcomes
-) -> Bool[np.ndarray, " outcomes"]:
-    """Which answers are right, if there is one outcome for each confidence."""
-    _checked(confidence, right)
-    if not np.isin(right, (0, 1)).all():
-        raise SureshotError("An answer is right, 1, or wrong, 0; other outcomes were given.")
-    return right == 1
-
-
-def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> None:
+def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> Outcomes:
+    """The outcomes, one for each confidence."""
     if not len(confidence) or len(confidence) != len(outcome):
         raise SureshotError(
             f"{len(confidence)} confidences and {len(outcome)} outcomes; give one of each for "
@@ -218,9 +185,11 @@ def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> None
         )
     if np.isnan(confidence).any() or np.isnan(outcome).any():
         raise SureshotError("A confidence or an outcome is NaN; leave such a query out or fix it.")
+    return outcome
 
 
 BINS = 15  # of equal width
+_EDGES = np.linspace(0, 1, BINS + 1)
 
 
 def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
@@ -242,19 +211,14 @@ def squared_errors(
     return (probability.astype(np.float64) - _checked_probability(probability, right)) ** 2
 
 
-def nll(
-    probability: Float[np.ndarray, " queries"],
-    right: Outcomes,
-    clip: float = 1e-6,
-) -> float:
+def nll(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     """Mean negative log likelihood in nats; lower is better.
 
-    Args:
-        clip: probabilities nearer to 0 or 1 than this are moved away, so that one query that was
-            wrongly held certain costs 13.8 nats and not infinity.
+    A query that was wrongly held certain costs 13.8 nats, not infinity: probabilities are kept a
+    millionth away from 0 and 1.
     """
     true = _checked_probability(probability, right)
-    kept = np.clip(probability.astype(np.float64), clip, 1 - clip)
+    kept = np.clip(probability.astype(np.float64), 1e-6, 1 - 1e-6)
     return float(-np.mean(np.where(true, np.log(kept), np.log1p(-kept))))
 
 
@@ -275,33 +239,23 @@ class Reliability:
     count: Int[np.ndarray, " bins"]
 
 
-def reliability(
-    probability: Float[np.ndarray, " queries"],
-    right: Outcomes,
-    *,
-    bins: int = BINS,
-) -> Reliability:
-    """What a reliability diagram shows, in ``bins`` of equal width."""
+def reliability(probability: Float[np.ndarray, " queries"], right: Outcomes) -> Reliability:
+    """What a reliability diagram shows, in 15 bins of equal width."""
     true = _checked_probability(probability, right)
-    place, edges = _places(probability.astype(np.float64), bins)
-    count = np.bincount(place, minlength=len(edges) - 1)
+    place = _bins(probability)
+    count = np.bincount(place, minlength=BINS)
     filled = np.flatnonzero(count)
     total = count[filled]
     return Reliability(
-        low=edges[filled],
-        high=edges[filled + 1],
+        low=_EDGES[filled],
+        high=_EDGES[filled + 1],
         probability=np.bincount(place, weights=probability)[filled] / total,
         right=np.bincount(place, weights=true)[filled] / total,
         count=total,
     )
 
 
-def ece(
-    probability: Float[np.ndarray, " queries"],
-    right: Outcomes,
-    *,
-    bins: int = BINS,
-) -> float:
+def ece(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     """Expected calibration error: the gaps of `reliability`, weighted by their queries; 0 to 1.
 
     References:
@@ -311,48 +265,37 @@ def ece(
         >>> ece(np.array([0.75, 0.75, 0.75, 0.75]), np.array([1, 1, 1, 0]))
         0.0
     """
-    shown = reliability(probability, right, bins=bins)
+    shown = reliability(probability, right)
     gaps = np.abs(shown.probability - shown.right)
     return float((gaps * shown.count).sum() / shown.count.sum())
 
 
 def ece_floor(
-    probability: Float[np.ndarray, " queries"],
-    rng: np.random.Generator,
-    *,
-    bins: int = BINS,
-    draws: int = 200,
+    probability: Float[np.ndarray, " queries"], rng: np.random.Generator, draws: int = 200
 ) -> float:
     """Mean `ece` of a predictor that gives the same probabilities and is perfectly calibrated.
 
     The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
     distinguished from a perfect one on that many queries.
     """
-    if draws < 1:
-        raise SureshotError(f"draws is {draws}; the floor needs at least 1, better 200.")
-    _checked_probability(probability, np.zeros(len(probability)))
-    place, edges = _places(probability.astype(np.float64), bins)
+    place = _bins(probability)
     errors = []
     for _ in range(draws):
         off = probability - (rng.random(len(place)) < probability)
-        errors.append(np.abs(np.bincount(place, off, minlength=len(edges) - 1)).sum())
+        errors.append(np.abs(np.bincount(place, off, minlength=BINS)).sum())
     return float(np.mean(errors) / len(place))
 
 
-def _places(
-    probability: Float64[np.ndarray, " queries"], bins: int
-) -> tuple[Int[np.ndarray, " queries"], Float64[np.ndarray, " edges"]]:
-    """The bin of each query, and the ends of all bins; a bin holds its upper end."""
-    if bins < 1:
-        raise SureshotError(f"bins is {bins}; at least 1 is needed.")
-    edges = np.linspace(0, 1, bins + 1)
-    return np.maximum(np.searchsorted(edges, probability, side="left") - 1, 0), edges
+def _bins(probability: Float[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
+    """The bin of each query; a bin holds its upper end."""
+    place = np.searchsorted(_EDGES, probability.astype(np.float64), side="left")
+    return np.maximum(place - 1, 0)
 
 
 def _checked_probability(
     probability: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
-    true = checked_outcomes(probability, right)
+    true = _checked(probability, right) == 1
     if not ((probability >= 0) & (probability <= 1)).all():
         raise SureshotError("A probability is outside of 0 to 1.")
     return true

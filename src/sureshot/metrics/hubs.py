@@ -30,8 +30,7 @@ def dual_softmax(
     Where all similarities of a text are negative the product turns its ranking round: the least
     likely video is multiplied by the smallest weight and comes out nearest to zero.
 
-    Args:
-        scale: c, above 0. The published numbers use 100.
+    The published numbers use a scale c of 100.
 
     References:
         Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
@@ -43,7 +42,6 @@ def dual_softmax(
         scale as well, which changes no ranking.
     """
     scores = _finite("similarity", similarity)
-    _positive("scale", scale)
     weight = np.exp(_log_softmax(scores, scores, scale))
     return np.multiply(scores, weight, out=scores, where=~np.isneginf(scores))
 
@@ -59,9 +57,6 @@ def inverted_softmax(
     S'_ij = S_ij - log(sum_k exp(c B_kj)) / c. With a bank B it looks at the bank only; without
     one, B is S itself and it **looks at all test queries**. Text to video, as `dual_softmax`.
 
-    Args:
-        bank: similarities of other captions to the same videos.
-
     References:
         Smith et al., "Offline bilingual word vectors, orthogonal transformations and the inverted
         softmax", arXiv:1702.03859.
@@ -72,7 +67,6 @@ def inverted_softmax(
         prints, without saying so.
     """
     scores = _finite("similarity", similarity)
-    _positive("scale", scale)
     against = scores if bank is None else _bank(bank, scores)
     return _log_softmax(scores, against, scale) / scale
 
@@ -91,9 +85,6 @@ def querybank_norm(
     other text keeps its row. **Looks at the bank only.** Rows are then on two scales: good for
     ranking videos of one text, meaningless for ranking texts of one video.
 
-    Args:
-        k: places that activate, 1 to the number of videos.
-
     References:
         Bogolin et al., "Cross modal retrieval with querybank normalisation", CVPR 2022,
         arXiv:2112.12777 (its dynamic inverted softmax).
@@ -104,8 +95,6 @@ def querybank_norm(
     """
     scores = _finite("similarity", similarity)
     known = _bank(bank, scores)
-    _positive("beta", beta)
-    _places(k, scores.shape[1])
     activated = (known >= _kth_best(known, k)).any(0)
     hub_first = ((scores == scores.max(1, keepdims=True)) & activated).any(1)
     scores[hub_first] = _log_softmax(scores[hub_first], known, beta) / beta
@@ -121,12 +110,9 @@ def nearest_neighbour_normalised(
 ) -> Float64[np.ndarray, "texts videos"]:
     """NNN: each similarity minus what its video scores with the captions of a bank nearest to it.
 
-    S'_ij = S_ij - weight * mean of the ``k`` largest B_.j, with a weight of 0 or more. **Looks at
-    the bank only.** One number per video is taken off, the same for every text, so it can be stored
-    with the video; ranks of texts for a video do not change.
-
-    Args:
-        k: captions averaged; all of them if the bank is smaller.
+    S'_ij = S_ij - weight * mean of the ``k`` largest B_.j, or of all if the bank is smaller.
+    **Looks at the bank only.** One number per video is taken off, the same for every text, so it
+    can be stored with the video; ranks of texts for a video do not change.
 
     References:
         Chowdhury et al., "Nearest neighbor normalization improves multimodal retrieval", EMNLP
@@ -143,22 +129,14 @@ def nearest_neighbour_normalised(
     """
     scores = _finite("similarity", similarity)
     known = _bank(bank, scores)
-    if not 0 <= weight < np.inf:
-        raise SureshotError(f"weight is {weight}; it must be finite and 0 or more.")
     return scores - weight * nearest_mean(known, k)
 
 
 def nearest_mean(
     bank: Float[np.ndarray, "captions videos"], k: int
 ) -> Float64[np.ndarray, " videos"]:
-    """Mean of the ``k`` largest scores of each video with a bank of captions, at least one.
-
-    Args:
-        k: captions averaged; all of them if the bank is smaller.
-    """
+    """Mean of the ``k`` largest scores of each video with a bank, or of all if there are fewer."""
     known = _finite("bank", bank)
-    if k < 1:
-        raise SureshotError(f"k is {k}; at least 1 caption of the bank must be averaged.")
     k = min(k, len(known))
     nearest = np.partition(known, len(known) - k, axis=0)[-k:].mean(0)
     if not np.isfinite(nearest).all():
@@ -181,8 +159,7 @@ def occurrences(
         >>> occurrences(np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.3]]), 2)
         array([2. , 0.5, 1.5])
     """
-    _filled("similarity", similarity)
-    _places(k, similarity.shape[1])
+    _check_filled("similarity", similarity)
     found = np.zeros(similarity.shape[1])
     for part in row_blocks(*similarity.shape):
         scores = _finite("similarity", similarity[part])
@@ -251,7 +228,7 @@ def _finite(
     name: str, scores: Float[np.ndarray, "texts videos"]
 ) -> Float64[np.ndarray, "texts videos"]:
     """A float64 copy without NaN and ``+inf``."""
-    _filled(name, scores)
+    _check_filled(name, scores)
     copied = scores.astype(np.float64)
     bad = np.argwhere(~(copied < np.inf))
     if len(bad):
@@ -263,19 +240,9 @@ def _finite(
     return copied
 
 
-def _filled(name: str, scores: Float[np.ndarray, "texts videos"]) -> None:
+def _check_filled(name: str, scores: Float[np.ndarray, "texts videos"]) -> None:
     if scores.size == 0:
         raise SureshotError(
             f"The matrix {name} is empty, {len(scores)} by {scores.shape[1]}; give at least one "
             "text and one video."
         )
-
-
-def _positive(name: str, value: float) -> None:
-    if not 0 < value < np.inf:
-        raise SureshotError(f"{name} is {value}; it must be finite and above 0.")
-
-
-def _places(k: int, videos: int) -> None:
-    if not 1 <= k <= videos:
-        raise SureshotError(f"k is {k}; it must be 1 to the number of videos, {videos}.")

@@ -71,9 +71,8 @@ def intervals(
     rng: np.random.Generator,
     *,
     resamples: int = 1000,
-    level: float = 0.95,
 ) -> dict[str, Interval]:
-    """Percentile intervals of several statistics of the same queries, from the same resamples.
+    """95 % percentile intervals of several statistics of the same queries, from the same resamples.
 
     Whole videos are drawn with replacement, each with all its queries: captions of one video
     succeed and fail together, so drawing captions one by one would make intervals too narrow. The
@@ -86,12 +85,7 @@ def intervals(
     Args:
         statistics: functions of weights, such as `mean_of`, by name.
         cluster: number of the video that each query belongs to.
-        level: share of the resamples between the two ends, between 0 and 1.
     """
-    if resamples < 1:
-        raise SureshotError(f"resamples is {resamples}; an interval needs at least 1, better 1000.")
-    if not 0 < level < 1:
-        raise SureshotError(f"level is {level}; it must lie between 0 and 1, for instance 0.95.")
     names, video = np.unique(cluster, return_inverse=True)
     if len(names) < 2:
         raise SureshotError(
@@ -106,7 +100,7 @@ def intervals(
             draws[name].append(statistic(weights))
     found = {}
     for name, statistic in statistics.items():
-        low, high = np.quantile(np.concatenate(draws[name]), [(1 - level) / 2, (1 + level) / 2])
+        low, high = np.quantile(np.concatenate(draws[name]), [0.025, 0.975])
         value = statistic(np.ones((1, len(video))))[0]
         found[name] = Interval(value=float(value), low=float(low), high=float(high))
     return found
@@ -118,16 +112,15 @@ def interval(
     rng: np.random.Generator,
     *,
     resamples: int = 1000,
-    level: float = 0.95,
 ) -> Interval:
-    """Percentile interval of one statistic; see `intervals`.
+    """95 % percentile interval of one statistic; see `intervals`.
 
     Examples:
         >>> ranks = np.array([1.0, 1.0, 3.0, 2.0])
         >>> interval(mean_of(ranks), np.array([0, 0, 1, 1]), np.random.default_rng(0))
         Interval(value=1.75, low=1.0, high=2.5)
     """
-    return intervals({"": statistic}, cluster, rng, resamples=resamples, level=level)[""]
+    return intervals({"": statistic}, cluster, rng, resamples=resamples)[""]
 
 
 def resampling_note(resamples: int, seed: int) -> str:
@@ -188,11 +181,11 @@ class Gap:
 
         return float(t.cdf((self.value - true) / self.error, self.freedom))
 
-    def visible(self, level: float = 0.05, power: float = 0.8) -> float:
-        """Smallest true gap distinguished from 0 with this power, at this level, two-sided."""
+    def visible(self, level: float = 0.05) -> float:
+        """Smallest true gap distinguished from 0 with 80 % power, at this level, two-sided."""
         from scipy.stats import t
 
-        ends = t.ppf([1 - level / 2, power], self.freedom)
+        ends = t.ppf([1 - level / 2, 0.8], self.freedom)
         return float(ends.sum() * self.error)
 
 
@@ -301,7 +294,6 @@ class Comparison:
     """A claim and what was measured of it.
 
     Attributes:
-        gap: what was measured; None where nothing was.
         printed: gap that the paper prints, above 0; None where it prints none.
         testable: whether these data could tell at all.
     """
@@ -326,24 +318,20 @@ class Decision:
     smaller: bool = False
 
 
-def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]:
+def decide(family: Sequence[Comparison]) -> list[Decision]:
     """The verdicts on all claims of a paper, decided together.
 
     A claim says that one system is better than another, and by how much. Two hypotheses can be
     refused: that there is no gap, and that the gap is as large as printed. A verdict is *supported*
     or *contradicted* where the first is refused, by the sign of the gap; *ruled out* where only the
-    second is; *too noisy to tell* where neither is. The smallest p-value is held against ``level``
-    over the number of claims, the next against ``level`` over the claims still open, and so on
-    (Holm). A claim has two p-values and counts once: a gap as large as printed is not 0, so at most
-    one of its hypotheses holds (Shaffer).
+    second is; *too noisy to tell* where neither is. The smallest p-value is held against `LEVEL`
+    over the number of claims, the next against `LEVEL` over the claims still open, and so on
+    (Holm). A claim has two p-values and counts once: a gap as large as printed is not 0, so at
+    most one of its hypotheses holds (Shaffer). What cannot be tested or was not run takes no part.
 
     References:
         Holm, A simple sequentially rejective multiple test procedure, 1979.
         Shaffer, Modified sequentially rejective multiple test procedures, 1986.
-
-    Args:
-        family: the claims; those that cannot be tested or were not run take no part.
-        level: largest share of families in which any verdict may be wrong.
     """
     open_ones: dict[int, dict[str, float]] = {}
     for place, claim in enumerate(family):
@@ -357,14 +345,14 @@ def decide(family: Sequence[Comparison], level: float = LEVEL) -> list[Decision]
         p, place, what = min(
             (p, place, what) for place, ps in open_ones.items() for what, p in ps.items()
         )
-        if p > level / len(open_ones):
+        if p > LEVEL / len(open_ones):
             break
         refused[place].add(what)
         del open_ones[place][what]
         if not open_ones[place]:
             del open_ones[place]
     return [
-        _decision(claim, refused.get(place), level / max(many, 1))
+        _decision(claim, refused.get(place), LEVEL / max(many, 1))
         for place, claim in enumerate(family)
     ]
 

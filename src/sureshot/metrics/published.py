@@ -37,11 +37,8 @@ class Row:
         post: post-processing of the scores.
         encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.
         trained_on: data set trained on where it is another than that tested on; else empty.
-        frames: frames per video.
-        r1, r5, r10, r50: percent.
-        median, mean: of the ranks.
-        r_sum: R@1 + R@5 + R@10 of this direction.
-        rsum: sum of the recalls of both directions.
+        r1, r5, r10, r50: percent; ``median`` and ``mean`` are of the ranks.
+        r_sum: R@1 + R@5 + R@10 of this direction; ``rsum`` all recalls of both.
         table: paper and table.
         note: what is odd about the printed numbers.
     """
@@ -77,13 +74,7 @@ class Row:
 class Setting:
     """How a result of ours came about, as far as it matters for a comparison.
 
-    Attributes:
-        split: test split; empty if it is none of the published ones.
-        texts: texts of the test.
-        videos: videos of the gallery.
-        encoder: name of the encoder; empty if not known.
-        frames: frames per video; None if not known.
-        trained_on: data sets trained on; empty if not known.
+    The split is empty if it is none of the published ones; so are an unknown encoder and training.
     """
 
     dataset: str
@@ -111,27 +102,17 @@ class Match:
 
 
 def published(
-    dataset: str,
-    *,
-    split: str | None = None,
-    method: str | None = None,
-    direction: Direction = "t2v",
+    dataset: str, *, method: str | None = None, direction: Direction = "t2v"
 ) -> list[Row]:
     """Printed rows in the order of the tables. Names match without regard to case and hyphens.
 
-    All splits and methods if None.
-
-    Args:
-        dataset: ``MSRVTT``, ``MSVD``, ``VATEX``, ``DiDeMo``, ``LSMDC``, ``ActivityNet`` or
-            ``Charades``.
-
     Examples:
-        >>> rows = published("MSR-VTT", split="1kA", method="DUQ")
+        >>> rows = published("MSR-VTT", method="DUQ")
         >>> rows[0].name, rows[0].encoder, rows[0].r1
         ('DUQ', 'B32', 51.2)
     """
     rows = list(_rows())
-    for field, wanted in (("dataset", dataset), ("split", split), ("method", method)):
+    for field, wanted in (("dataset", dataset), ("method", method)):
         if wanted is not None:
             known = {str(getattr(row, field)) for row in rows}
             rows = [row for row in rows if folded_name(getattr(row, field)) == folded_name(wanted)]
@@ -150,10 +131,8 @@ def compare(
 
     Rows of the split named in the setting, or of all splits if it is none of the published ones;
     those of ablations are left out. Tables that repeat a row are named in one. That the sizes agree
-    does not prove that the videos are the same: many clips are gone and have been replaced.
-
-    Args:
-        setting: how our result came about; it is taken as not post-processed.
+    does not prove that the videos are the same: many clips are gone and have been replaced. Our
+    result is taken as not post-processed.
     """
     rows = published(setting.dataset, method=method, direction=direction)
     ours = [row for row in rows if folded_name(row.split) == folded_name(setting.split)]

@@ -164,10 +164,7 @@ class Recall:
     """How well the queries of one direction were answered.
 
     Attributes:
-        r1: R@1, percent of the queries whose rank is at most 1.
-        r5: R@5, percent.
-        r10: R@10, percent.
-        r50: R@50, percent.
+        r1, r5, r10, r50: R@k, percent of the queries whose rank is at most k.
         median: MdR, the median rank; the mean of the middle two where their number is even.
         mean: MnR, the mean rank.
         n: queries.

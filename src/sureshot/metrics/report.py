@@ -23,7 +23,6 @@ from sureshot.metrics.intervals import Interval, intervals, mean_of, median_of, 
 from sureshot.metrics.published import Direction, Match, Setting, compare, folded_name
 from sureshot.metrics.ranks import (
     Recall,
-    VideoQuery,
     recall,
     recall_at,
     refuse_nan,
@@ -32,6 +31,8 @@ from sureshot.metrics.ranks import (
     video_ranks,
 )
 from sureshot.text import aligned, counted
+
+Scores = Float[np.ndarray, "texts videos"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,81 +79,7 @@ class CorrectedScores:
     gamma: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ranks:
-    """Ranks of the queries of one direction: with shared places, and if ties fell in our favour."""
-
-    mean: Float64[np.ndarray, " queries"]
-    best: Float64[np.ndarray, " queries"]
-
-    @property
-    def worst(self) -> Float64[np.ndarray, " queries"]:
-        """Rank if every tie fell against us."""
-        return 2 * self.mean - self.best
-
-
-@dataclass(frozen=True, slots=True)
-class Judge:
-    """Ranks and lines of matrices over the same texts and videos.
-
-    Attributes:
-        owner: column of the video that each text describes.
-        video_query: candidates of video to text.
-        seed: each line starts from it again, so that all draw the same videos for their intervals.
-    """
-
-    owner: Integer[np.ndarray, " texts"]
-    video_query: VideoQuery
-    resamples: int
-    seed: int
-
-    def texts(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
-        """Ranks of text to video."""
-        rank = partial(text_ranks, similarity, self.owner)
-        return Ranks(rank(), rank(ties="best"))
-
-    def videos(self, similarity: Float[np.ndarray, "texts videos"]) -> Ranks:
-        """Ranks of video to text."""
-        rank = partial(video_ranks, similarity, self.owner, self.video_query)
-        return Ranks(rank(), rank(ties="best"))
-
-    def line(
-        self,
-        name: str,
-        way: Direction,
-        ranks: Ranks,
-        raw: Ranks | None,
-        gamma: float | None = None,
-    ) -> Line:
-        """The line of these ranks; ``raw`` are those it is to be compared with."""
-        videos = self.owner if way == "t2v" else np.unique(self.owner)
-        ends: dict[str, Interval] = {}
-        statistics = {f"r{k}": mean_of(100.0 * (ranks.mean <= k)) for k in (1, 5, 10, 50)}
-        statistics |= {"median": median_of(ranks.mean), "mean": mean_of(ranks.mean)}
-        if raw is not None:
-            statistics["gain"] = mean_of(100.0 * (ranks.mean <= 1) - 100.0 * (raw.mean <= 1))
-        if len(np.unique(videos)) > 1:
-            rng = np.random.default_rng(self.seed)
-            ends = intervals(statistics, videos, rng, resamples=self.resamples)
-        gain = ends.pop("gain", None)
-        return Line(
-            name=name,
-            direction=way,
-            recall=recall(ranks.mean),
-            intervals=ends,
-            gain=gain,
-            tied=int(np.count_nonzero(ranks.mean > ranks.best)),
-            r1_best=recall_at(ranks.best, 1),
-            r1_worst=recall_at(ranks.worst, 1),
-            gamma=gamma,
-        )
-
-
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
-_GROUPS: dict[VideoQuery, str] = {
-    "group": "captions of a video as one group",
-    "caption": "best own caption among all",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +91,6 @@ class RecallReport:
         system: name of what was evaluated.
         setting: data and circumstances.
         raw: the scores as they are, text to video, then video to text.
-        post: post-processed scores.
-        matches: printed rows of each direction.
         undescribed: videos without a text: candidates, but no queries of video to text.
         hubness: skewness of the 10-occurrence of the raw scores.
         ks: recalls that are printed.
@@ -181,7 +106,6 @@ class RecallReport:
     matches: Mapping[Direction, tuple[Match, ...]]
     undescribed: int
     hubness: float
-    video_query: VideoQuery
     ks: tuple[int, ...]
     resamples: int
     seed: int
@@ -216,7 +140,7 @@ class RecallReport:
             },
             "undescribed_videos": self.undescribed,
             "hubness_skewness_10": self.hubness,
-            "video_to_text": self.video_query,
+            "video_to_text": "group",
             "resamples": self.resamples,
             "seed": self.seed,
         }
@@ -245,7 +169,7 @@ class RecallReport:
 
     def _results(self) -> Iterator[str]:
         for raw in self.raw:
-            also = f", {_GROUPS[self.video_query]}" if raw.direction == "v2t" else ""
+            also = ", captions of a video as one group" if raw.direction == "v2t" else ""
             yield f"\n{_WAYS[raw.direction]}, n = {raw.recall.n}{also}"
             lines = [raw, *(line for line in self.post if line.direction == raw.direction)]
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
@@ -317,10 +241,8 @@ def report(
     trained_on: str = "",
     against: Sequence[str] = (),
     bank: Float[np.ndarray, "captions videos"] | None = None,
-    bank_name: str = "other captions",
     post: Sequence[str] = (),
     corrected: Sequence[CorrectedScores] = (),
-    video_query: VideoQuery = "group",
     ks: Sequence[int] = (1, 5, 10),
     resamples: int = 1000,
     seed: int = 0,
@@ -336,41 +258,29 @@ def report(
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
         trained_on: data sets, joined by " + ".
         against: methods whose printed rows are shown below ours.
-        bank: similarities of other captions to the same videos, for ``qb_norm`` and ``nnn``.
-        bank_name: what these captions are, for instance "training captions".
+        bank: similarities of training captions to the same videos, for ``qb_norm`` and ``nnn``.
         post: ways of post-processing to show below the raw scores: ``dsl`` and
             ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
             those two correct videos and have no row for video to text.
         corrected: scores that were corrected elsewhere, shown below those of ``post``.
     """
-    if not title.strip():
-        raise SureshotError("The report has no title; name the protocol, that is data and split.")
-    judge = Judge(owner=owner, video_query=video_query, resamples=resamples, seed=seed)
-    raw_texts, raw_videos = judge.texts(similarity), judge.videos(similarity)
-    raw = (
-        judge.line("raw", "t2v", raw_texts, None),
-        judge.line("raw", "v2t", raw_videos, None),
-    )
-    for k in ks:
-        raw[0].recall.at(k)  # refuses a recall that is not kept
     if against and not dataset:
         raise SureshotError(
             "Printed rows were asked for but no dataset is named; give dataset, or leave against "
             "empty."
         )
+    line = partial(_line, owner=owner, resamples=resamples, seed=seed)
+    compared = {"t2v": text_ranks(similarity, owner), "v2t": video_ranks(similarity, owner)}
+    raw = line("raw", "t2v", similarity), line("raw", "v2t", similarity)
     shown = []
     for name in post:
-        label, correct, transductive = _correction(name, bank, bank_name)
-        found = judge.texts(correct(similarity))
-        shown.append(judge.line(label, "t2v", found, raw_texts))
+        label, correct, transductive = _correction(name, bank)
+        shown.append(line(label, "t2v", correct(similarity), raw=compared["t2v"]))
         if transductive:
-            found = judge.videos(correct(similarity.T).T)
-            shown.append(judge.line(label, "v2t", found, raw_videos))
+            shown.append(line(label, "v2t", correct(similarity.T).T, raw=compared["v2t"]))
     for one in corrected:
-        rank, plain = judge.texts, raw_texts
-        if one.direction == "v2t":
-            rank, plain = judge.videos, raw_videos
-        shown.append(judge.line(one.name, one.direction, rank(one.scores), plain, one.gamma))
+        ranks = compared[one.direction]
+        shown.append(line(one.name, one.direction, one.scores, raw=ranks, gamma=one.gamma))
     texts, videos = similarity.shape
     setting = Setting(
         dataset=dataset,
@@ -397,15 +307,50 @@ def report(
         },
         undescribed=videos - raw[1].recall.n,
         hubness=hubness_skewness(similarity),
-        video_query=video_query,
         ks=tuple(ks),
         resamples=resamples,
         seed=seed,
     )
 
 
+def _line(
+    name: str,
+    way: Direction,
+    scores: Scores,
+    *,
+    owner: Integer[np.ndarray, " texts"],
+    raw: Float64[np.ndarray, " queries"] | None = None,
+    gamma: float | None = None,
+    resamples: int,
+    seed: int,
+) -> Line:
+    """The line of these scores; ``raw`` are the ranks it is to be compared with."""
+    rank = text_ranks if way == "t2v" else video_ranks
+    mean, best = rank(scores, owner), rank(scores, owner, ties="best")
+    statistics = {f"r{k}": mean_of(100.0 * (mean <= k)) for k in (1, 5, 10, 50)}
+    statistics |= {"median": median_of(mean), "mean": mean_of(mean)}
+    if raw is not None:
+        statistics["gain"] = mean_of(100.0 * (mean <= 1) - 100.0 * (raw <= 1))
+    ends: dict[str, Interval] = {}
+    videos = owner if way == "t2v" else np.unique(owner)
+    if len(np.unique(videos)) > 1:
+        # From the seed again, so that all lines draw the same videos.
+        ends = intervals(statistics, videos, np.random.default_rng(seed), resamples=resamples)
+    return Line(
+        name=name,
+        direction=way,
+        recall=recall(mean),
+        gain=ends.pop("gain", None),
+        intervals=ends,
+        tied=int(np.count_nonzero(mean > best)),
+        r1_best=recall_at(best, 1),
+        r1_worst=recall_at(2 * mean - best, 1),
+        gamma=gamma,
+    )
+
+
 def _correction(
-    name: str, bank: Float[np.ndarray, "captions videos"] | None, bank_name: str
+    name: str, bank: Float[np.ndarray, "captions videos"] | None
 ) -> tuple[str, Callable[[np.ndarray], np.ndarray], bool]:
     """Label, function, and whether it looks at the test queries."""
     match name:
@@ -416,10 +361,10 @@ def _correction(
         case "qb_norm" | "nnn":
             if bank is None:
                 raise SureshotError(
-                    f"{name} needs a bank: similarities of other captions, best those of training, "
-                    "to the same videos. Give one or leave it out."
+                    f"{name} needs a bank: similarities of training captions to the same videos. "
+                    "Give one or leave it out."
                 )
-            of = f"(bank: {len(bank)} {bank_name})"
+            of = f"(bank: {len(bank)} training captions)"
             if name == "nnn":
                 return f"NNN {of}", partial(nearest_neighbour_normalised, bank=bank), False
             return f"QB-Norm {of}", partial(querybank_norm, bank=bank), False
@@ -455,19 +400,13 @@ def write_run(
     for kind, names, count in zip(
         ("query", "item"), (queries, items), similarity.shape, strict=True
     ):
-        if len(names) != count:
+        if len(names) != count or len(set(names)) != count:
             raise SureshotError(
-                f"{len(names)} names for {count} {kind} rows or columns; give one each."
+                f"{len(set(names))} different names for {count} {kind} rows or columns; give one "
+                "each."
             )
-        seen: set[str] = set()
         for name in names:
-            _name(kind, name)
-            if name in seen:
-                raise SureshotError(
-                    f"The {kind} name {name!r} occurs twice; names must tell apart."
-                )
-            seen.add(name)
-    _name("tag", tag)
+            _check_name(kind, name)
     refuse_nan(similarity)
     if np.isposinf(similarity).any():
         raise SureshotError("A score is +inf, which a TREC run cannot hold; scores must be finite.")
@@ -485,13 +424,13 @@ def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
     """Write judgements: lines ``query 0 item 1`` for each pair of a query and what it seeks."""
     lines = []
     for query, item in relevant:
-        _name("query", query)
-        _name("item", item)
+        _check_name("query", query)
+        _check_name("item", item)
         lines.append(f"{query} 0 {item} 1\n")
     write_text(path, "".join(lines))
 
 
-def _name(kind: str, name: str) -> None:
+def _check_name(kind: str, name: str) -> None:
     if name.split() != [name]:
         raise SureshotError(
             f"The {kind} name {name!r} is empty or holds white space, which separates the fields "

@@ -355,7 +355,6 @@ def recall_report(
         trained_on=scorer.trained_on,
         against=against,
         bank=bank,
-        bank_name="training captions",
         post=[name for name in post if name in _OF_REPORT],
         corrected=corrected,
         ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),

@@ -6,7 +6,7 @@ for the files it needs and its rules.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from sureshot.datasets import (
     activitynet,
@@ -28,7 +28,6 @@ from sureshot.paths import expand
 __all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
 
 
-@runtime_checkable
 class _Reader(Protocol):
     """What the module of a benchmark has.
 
@@ -96,23 +95,19 @@ def load_split(
     reader = _READERS[dataset]
     protocol = next(iter(reader.PROTOCOLS)) if protocol is None else protocol
     _known(f"protocol of {dataset}", protocol, tuple(reader.PROTOCOLS))
-    listing = _read(reader, root, split, protocol, listed)
+    no_validation = reader.PROTOCOLS[protocol] if split == "val" else ""
+    if no_validation and listed is None:
+        raise SureshotError(
+            f"{no_validation} To choose a model without the test set, hold some videos of train "
+            "out: put their ids into a file, one a line, and give it as ids."
+        )
+    listing = reader.read(root, "train" if no_validation else split, protocol)
+    if no_validation:
+        listing = replace(listing, expected=None)  # no size of a held-out part was published
+    if listed is not None:
+        listing = listing.only(listed)
     found = to_split(listing, dataset, split, [folder] if folder else usual_folders(root), label)
     return replace(found, root=root) if dataset == "synthetic" else found
-
-
-def _read(reader: _Reader, root: Path, split: str, protocol: str, ids: Path | None) -> Listing:
-    """The listing, restricted to the ids."""
-    reason = reader.PROTOCOLS[protocol] if split == "val" else ""
-    if reason and ids is None:
-        raise SureshotError(
-            f"{reason} To choose a model without the test set, hold some videos of train out: put "
-            "their ids into a file, one a line, and give it as ids."
-        )
-    listing = reader.read(root, "train" if reason else split, protocol)
-    if reason:
-        listing = replace(listing, expected=None)  # no size of a held-out part was published
-    return listing if ids is None else listing.only(ids)
 
 
 def _known(kind: str, name: str, names: tuple[str, ...]) -> None:

@@ -25,11 +25,7 @@ from sureshot.settings import ANNOTATION, open_file, parse_json, read_text
 
 
 def pick(root: Path, *names: str) -> Path:
-    """The first of these files that the folder has.
-
-    Raises:
-        SureshotError: it has none of them.
-    """
+    """The first of these files that the folder has."""
     for name in names:
         if os.path.isfile(root / name):  # noqa: PTH113 - Path.is_file fails at names too long
             return root / name
@@ -157,17 +153,13 @@ _NUMBERS = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"f2", 
 
 
 def read_pickle(path: Path, needed: str, instead: str, *, arrays: bool = False) -> Any:
-    """What a pickle holds.
+    """What a pickle holds: plain values, and arrays of numbers too if ``arrays``; nothing is run.
+
+    Texts and bytes may be those of Python 2.
 
     Args:
-        path: the file; texts and bytes may be those of Python 2.
         needed: what the file should hold, for the message about one that asks for more.
         instead: what the user can do then.
-        arrays: arrays of numbers may be in it as well.
-
-    Raises:
-        SureshotError: it cannot be read, is damaged, or asks for something else than plain values;
-            nothing of it was run.
     """
     try:
         with open_file(path) as file:

@@ -57,12 +57,8 @@ def find_videos(
     whole id over one that adds an extension; of two alike, the one nearer to the folder.
 
     Args:
-        folders: looked at in this order.
         names: other spellings that the file of each id may have.
         photos: pictures count as videos of one frame.
-
-    Raises:
-        SureshotError: none of them has any; the message names the folders and a name looked for.
     """
     owner = {other: name for name, others in names.items() for other in others}
     owner |= {name: name for name in names}

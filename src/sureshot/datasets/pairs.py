@@ -55,14 +55,11 @@ def read_pairs(
     ids: Path | None = None,
     label: str | None = None,
 ) -> Split:
-    """One split of a list.
+    """One split of a list, or of a folder that has one as ``captions`` or ``pairs``.
 
     Args:
-        file: the list, or a folder that has it as ``captions`` or ``pairs``, ``.csv`` or
-            ``.jsonl``.
         videos: folder that relative paths start from.
         ids: file of ids, one a line: videos as the list spells them.
-        label: name for results.
     """
     if is_folder_at(file):
         file = pick(file, *_FILES)

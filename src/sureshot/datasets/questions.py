@@ -117,18 +117,7 @@ def load_questions(
     ids: str | Path | None = None,
     label: str | None = None,
 ) -> Questions:
-    """The questions of one split.
-
-    Args:
-        root: folder with the files.
-        videos: folder with the videos; None looks in the usual folders below ``root``.
-        ids: file that names videos of this split, one a line; the others are left out.
-        label: what results on these questions are called.
-
-    Raises:
-        SureshotError: a file is missing, a line is at fault (the message names it), or no video is
-            there.
-    """
+    """The questions of one split; arguments as of `sureshot.datasets.load_split`."""
     if split not in _SIZES:
         raise SureshotError(f"Unknown split {split!r}; known: {', '.join(_SIZES)}.")
     root = expand(root)
@@ -144,8 +133,7 @@ def load_questions(
         asked.setdefault(video, []).append((texts[0], texts[1], texts[2]))
     if not asked:
         raise SureshotError(f"{path} is empty; it must hold questions.")
-    whole = len(lines), len(asked)
-    published = whole == _SIZES[split]
+    published = (len(lines), len(asked)) == _SIZES[split]
     listing = Listing(
         protocol="questions",
         captions={video: [question for question, _, _ in rows] for video, rows in asked.items()},

@@ -33,8 +33,7 @@ class Item:
 
     Attributes:
         id: name in the annotation, without what the reader of the data set strips.
-        start: seconds, where only a part of it counts; None is its beginning.
-        end: seconds; None is its end.
+        start, end: seconds, where only a part of it counts; None is its beginning or its end.
     """
 
     id: str
@@ -45,11 +44,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """One text.
-
-    Attributes:
-        text: never empty.
-    """
+    """One text, never empty, and the number of its video."""
 
     text: str
     video: int
@@ -68,9 +63,8 @@ class Split:
         expected: number of videos the published split has, if one is published.
         dropped: empty captions left out when the split was read.
         label: name for results that differ from the published protocol in more than size.
-        experts: folder of features that were extracted of the videos beforehand, see
-            `sureshot.models.encoders.experts`; None without.
-        root: folder of a synthetic dataset, which has the truth about the captions; None otherwise.
+        experts: folder of expert features, see `sureshot.models.encoders.experts`.
+        root: folder of a synthetic dataset, which has the truth about the captions.
     """
 
     dataset: str
@@ -135,8 +129,7 @@ class Split:
     def part(self, ids: Collection[str]) -> "Split":
         """The same split with these videos only, in the order they have here.
 
-        Args:
-            ids: names of items, or of videos that are missing and so stay missing.
+        The ids may also name videos that are missing and so stay missing.
         """
         wanted = set(ids)
         unknown = wanted - {item.id for item in self.items} - set(self.missing)
@@ -164,9 +157,6 @@ def check_disjoint(train: Split, test: Split) -> None:
     Two splits of one data set share a video if they share its id; any two splits do if they share
     its file, links followed. In lists of one's own an id is only a path relative to the list, so
     there the file alone decides; two parts of one file count as shared.
-
-    Raises:
-        SureshotError: they share videos; the message names the first ones.
     """
     ids_tell = train.dataset == test.dataset != "pairs"
     ids = {item.id for item in train.items} if ids_tell else set()
@@ -199,7 +189,6 @@ class Listing:
     Attributes:
         protocol: name of the reading, as the title of the split shows it.
         captions: texts of each id, in the order of the split; none where the annotation has none.
-        expected: number of videos the published split has.
         names: other spellings of an id, as a file name and in a list of ids.
         span: seconds of each video that count, where not all of it does.
         photos: the videos are pictures.
@@ -232,14 +221,7 @@ class Listing:
 def to_split(
     listing: Listing, dataset: str, name: str, folders: Sequence[Path], label: str | None = None
 ) -> Split:
-    """The split of a listing, its videos found on disk.
-
-    Args:
-        listing: what is wanted.
-        dataset: name of the data set.
-        folders: where its videos may lie; the first that has any is taken.
-        label: name for results, in place of the protocol's.
-    """
+    """The split of a listing, its videos found in the first of the folders that has any."""
     if not listing.captions:
         raise SureshotError(f"The annotation of {dataset} {name} lists no video; is it complete?")
     names = {one: listing.names.get(one, ()) for one in listing.captions}

@@ -67,12 +67,7 @@ Said = Mapping[str, str]  # values of the facts that are named
 
 
 def sentence(parts: Sequence[Said], draw: np.random.Generator) -> str:
-    """A caption that says these facts.
-
-    Args:
-        parts: facts named of each scene that the caption is about, at least one; scenes in their
-            order, each with at least one fact.
-        draw: picks words and their order.
+    """A caption that says these facts of each scene in their order, at least one of each.
 
     Examples:
         >>> sentence([{"colour": "red", "direction": "up"}], np.random.default_rng(0))
@@ -147,12 +142,7 @@ class SyntheticOptions(Ranged):
 
 @dataclass(frozen=True, slots=True)
 class SyntheticVideo:
-    """A video of a synthetic dataset.
-
-    Attributes:
-        scenes: what is shown, in this order.
-        pixels: number that its pictures are drawn from.
-    """
+    """A video: its scenes in their order, and the number that its pictures are drawn from."""
 
     id: str
     scenes: tuple[Scene, ...]
@@ -161,10 +151,9 @@ class SyntheticVideo:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticCaption:
-    """A caption of a synthetic dataset.
+    """A caption.
 
     Attributes:
-        text: what is read.
         video: number of its video within the split.
         scene: number of the scene it is about; None is the whole video.
         meant: facts that it was to name, of each scene it is about.
@@ -180,12 +169,7 @@ class SyntheticCaption:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSplit:
-    """One split of a synthetic dataset.
-
-    Attributes:
-        options: what the dataset is like.
-        captions: the captions, those of one video side by side.
-    """
+    """One split; the captions of a video stand side by side."""
 
     name: str
     options: SyntheticOptions
@@ -196,8 +180,7 @@ class SyntheticSplit:
 def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
     """The three splits of a dataset; no two videos are alike.
 
-    Args:
-        options: what it is like. Options of captions alone do not change the videos.
+    Options of captions alone do not change the videos.
     """
     draw = np.random.default_rng((options.seed, 0))
     common = [_scene(draw) for _ in range(_COMMON)]
@@ -215,8 +198,7 @@ def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
             for place, video in enumerate(videos)
             for _ in range(options.captions)
         ]
-        split = SyntheticSplit(name, options, videos=tuple(videos), captions=tuple(captions))
-        parts.append(split)
+        parts.append(SyntheticSplit(name, options, tuple(videos), tuple(captions)))
     return tuple(parts)
 
 
@@ -311,12 +293,11 @@ def truth_of(part: SyntheticSplit) -> GroundTruth:
     bayes = np.full(fits.shape, _NEVER, np.float32)
     for row, caption in enumerate(part.captions):
         if caption.scene is None:
-            count_said = len(caption.said)
+            length = len(caption.said)
             # A video of fewer scenes has -1 for the rest, which is no value that is named.
-            known = scenes[:, :count_said] if count_said <= scenes.shape[1] else scenes
-            like = count == count_said
-            fits[row] = like & ~_missed(caption.meant, known).any((1, 2))
-            chance = like * _chance(caption.said, known, part.options.noise)
+            known = scenes[:, :length]
+            fits[row] = (count == length) & ~_missed(caption.meant, known).any((1, 2))
+            chance = (count == length) * _chance(caption.said, known, part.options.noise)
         else:
             fits[row] = (~_missed(caption.meant, scenes).any(2) & real).any(1)
             each = [
@@ -366,7 +347,6 @@ def _chance(
 
 PROTOCOLS = {"all": ""}
 FILE, VIDEOS = "synthetic.json", "videos"  # in the folder of a dataset
-FORMAT = 1
 
 
 def read(root: Path, split: str, protocol: str) -> Listing:
@@ -407,41 +387,40 @@ def _part(path: Path, split: str, _changed: int) -> SyntheticSplit:
 
 @functools.lru_cache(maxsize=6)
 def _truth(path: Path, split: str, changed: int) -> GroundTruth:
-    """The truth about a split, as of `_part`."""
     return truth_of(_part(path, split, changed))
 
 
 def written(parts: Sequence[SyntheticSplit]) -> dict[str, Any]:
     """What ``synthetic.json`` holds."""
     return {
-        "format": FORMAT,
+        "format": 1,
         "options": to_values(parts[0].options),
         "facts": {fact: list(values) for fact, values in FACTS.items()},
-        "splits": [_written(part) for part in parts],
+        "splits": [
+            {
+                "name": part.name,
+                "videos": to_values(part.videos),
+                "captions": [
+                    {
+                        "caption": caption.text,
+                        "video": part.videos[caption.video].id,
+                        "scene": caption.scene,
+                        "meant": to_values(caption.meant),
+                        "said": to_values(caption.said),
+                        "videos_that_fit": int(count),
+                    }
+                    for caption, count in zip(
+                        part.captions, truth_of(part).videos_that_fit, strict=True
+                    )
+                ],
+            }
+            for part in parts
+        ],
     }
 
 
-def _written(part: SyntheticSplit) -> dict[str, Any]:
-    fit = truth_of(part).videos_that_fit
-    captions = [
-        {
-            "caption": caption.text,
-            "video": part.videos[caption.video].id,
-            "scene": caption.scene,
-            "meant": to_values(caption.meant),
-            "said": to_values(caption.said),
-            "videos_that_fit": int(count),
-        }
-        for caption, count in zip(part.captions, fit, strict=True)
-    ]
-    return {"name": part.name, "videos": to_values(part.videos), "captions": captions}
-
-
 def read_truth(split: Split) -> GroundTruth:
-    """The ground truth of a split of a synthetic dataset, in the order of that split.
-
-    Args:
-        split: all or part of a split.
+    """The ground truth of all or part of a split, in the order of that split.
 
     Raises:
         SureshotError: it is of another dataset.

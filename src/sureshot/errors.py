@@ -6,7 +6,7 @@ from typing import ClassVar
 
 
 class SureshotError(Exception):
-    """Something the user can mend; the message says how.
+    """Something the user can fix; the message says how.
 
     Attributes:
         code: short name of the kind of error, which programs may rely on.
@@ -60,10 +60,6 @@ def reason_of(error: OSError) -> str:
 
 def option(name: str, value: str | Path | bool = "") -> str:
     """An option as messages name it. The parameter of a Python function has the same name.
-
-    Args:
-        name: parameter, such as ``skip_unknown``.
-        value: what to choose; nothing where that is up to the caller.
 
     Examples:
         >>> option("skip_unknown", True), option("merge_copies", False)

@@ -16,20 +16,12 @@ from sureshot.text import plain
 
 
 def data_dir() -> Path:
-    """Folder of the user's indexes.
-
-    It is ``$XDG_DATA_HOME/sureshot`` where that is set, else what the system has for data; on Linux
-    that is ``~/.local/share/sureshot``.
-    """
+    """Folder of the user's indexes: ``$XDG_DATA_HOME/sureshot``, or where the system has data."""
     return _folder(user_data_path, "XDG_DATA_HOME")
 
 
 def cache_dir() -> Path:
-    """Folder of what can be thrown away.
-
-    It is ``$XDG_CACHE_HOME/sureshot`` where that is set, else what the system has for caches; on
-    Linux that is ``~/.cache/sureshot``.
-    """
+    """Folder of what can be thrown away, as `data_dir`: ``$XDG_CACHE_HOME/sureshot``."""
     return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
@@ -41,11 +33,7 @@ def index_place(db: str | Path | None = None) -> str:
 
 
 def locate(location: str | Path) -> str:
-    """A place of an index as an absolute folder, links in it kept, or as an object-storage URI.
-
-    Raises:
-        StoreError: its name is not UTF-8 or holds a line break, which the library below refuses.
-    """
+    """A place of an index as an absolute folder, links in it kept, or as an object-storage URI."""
     text = os.fspath(location)
     if "\n" in text or "\r" in text:
         raise StoreError(
@@ -72,18 +60,13 @@ def locate(location: str | Path) -> str:
 
 def index_folder(location: str) -> Path | None:
     """Folder of the files of an index, see `locate`; None in a storage that may hold none."""
-    if "://" in location:
-        return _object(location)
-    return Path(location)
+    return _object(location) if "://" in location else Path(location)
 
 
 def absolute(path: str | Path) -> Path:
     """A path as the index knows it: without ``~`` and ``..``, symbolic links kept.
 
     An address of object storage (``s3://…``) is an `ObjectPath`.
-
-    Raises:
-        SureshotError: no file can have such a name, or the folder that we are in is gone.
     """
     if (named := _object(path)) is not None:
         return named
@@ -103,9 +86,7 @@ def video_id(path: Path) -> str:
 def expand(path: str | Path) -> Path:
     """A path with the home folder for ``~``; the ``~`` of an unknown user stays.
 
-    Raises:
-        ArgumentError: no file can have such a name, or there is none; that is not the folder that
-            we are in.
+    An empty one is refused; it is not the folder that we are in.
     """
     if (there := _object(path)) is not None:
         return there
@@ -113,23 +94,18 @@ def expand(path: str | Path) -> Path:
     if not named:
         raise ArgumentError("A path is empty; name a file or a folder.")
     try:
-        usable = "\0" not in named and bool(os.fsencode(named) or True)
-    except UnicodeEncodeError:
-        usable = False
-    if not usable:
+        if b"\0" in os.fsencode(named):
+            raise ValueError("a NUL")
+    except ValueError:  # or half a character
         raise ArgumentError(
             f"No file can be named {plain(named)[:80]}: a name has no NUL and no "
             "half characters. Name another."
-        )
+        ) from None
     return Path(os.path.expanduser(path))  # noqa: PTH111 - Path.expanduser fails at such a user
 
 
 def exists_at(path: str | Path) -> bool:
-    """Whether something is at a path; nothing is where permission is missing.
-
-    Raises:
-        SureshotError: it is in object storage, which cannot be asked.
-    """
+    """Whether something is at a path; nothing is where permission is missing."""
     here = absolute(path)
     if not isinstance(here, ObjectPath):
         return os.path.exists(here)  # noqa: PTH110 - no error where one may not look
@@ -172,14 +148,10 @@ _SHARE = re.compile(r"(\d{1,9})/(\d{1,9})")
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """Which videos a process deals with: those whose path has a digest of its number.
+    """Which videos a process deals with, number 1 to ``of``: those whose path has its digest.
 
     What else is listed does not matter, so a file that comes or goes moves no other to another
     process.
-
-    Attributes:
-        number: from 1.
-        of: how many shards there are.
     """
 
     number: int = 1
@@ -187,10 +159,7 @@ class Shard:
 
     @classmethod
     def parse(cls, text: str, name: str = "shard") -> "Shard":
-        """The shard that a text such as ``3/16`` names.
-
-        Args:
-            name: parameter that it was given as.
+        """The shard that a text names, given as the option ``name``.
 
         Examples:
             >>> Shard.parse("3/16")

@@ -10,14 +10,7 @@ _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart wi
 
 
 def decoded(data: bytes, errors: str = "strict") -> str:
-    """The text of a file: UTF-8, or UTF-16 as a PowerShell of Windows writes it.
-
-    Args:
-        errors: what becomes of bytes that are no text, as for `bytes.decode`.
-
-    Raises:
-        UnicodeDecodeError: they are no text, and are to be none.
-    """
+    """The text of a file: UTF-8, or UTF-16 as a PowerShell of Windows writes it."""
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors)
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors)
@@ -117,13 +110,12 @@ def duration(seconds: float) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
-def time_left(elapsed: float | int, done: float | int, total: float | int) -> str:
+def time_left(elapsed: float, done: float | int, total: float | int) -> str:
     """How long the rest of some work will take, in words to put behind others; empty at first.
 
     Args:
         elapsed: seconds since the work began.
-        done: how much is done, in any unit.
-        total: how much there is.
+        done: how much is done of the total, in any unit.
 
     Examples:
         >>> time_left(10.0, 1, 5), time_left(100.0, 1, 1000), time_left(100.0, 1, 10)

@@ -186,7 +186,8 @@ def judged(card: Calibration, asked: Labelled) -> dict[str, Any]:
     assert members is not None
     gone = np.where(asked.relevant, -np.inf, asked.scores)
     inside = [card.p_inside(scores, asked.about) for scores in (asked.scores, gone)]
-    below = asked.scores.max(1) - asked.best_relevant()
+    sought = np.where(asked.relevant, asked.scores, -np.inf).max(1)
+    below = asked.scores.max(1) - sought
     oracle = asked.scores >= (asked.scores.max(1) - np.quantile(below, _COVERAGE))[:, None]
     return {
         "queries": len(true),

@@ -198,7 +198,8 @@ def generate(options: SyntheticOptions) -> tuple[SyntheticSplit, ...]:
             for place, video in enumerate(videos)
             for _ in range(options.captions)
         ]
-        parts.append(SyntheticSplit(name, options, tuple(videos), tuple(captions)))
+        split = SyntheticSplit(name, options, videos=tuple(videos), captions=tuple(captions))
+        parts.append(split)
     return tuple(parts)
 
 

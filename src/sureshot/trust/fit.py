@@ -310,18 +310,17 @@ def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Genera
     best = np.concatenate([*there, *gone])
     present = np.arange(len(best)) < sum(map(len, there))
     return Quality(
-        top1=_judged(*_joined(firsts), rng),
-        result=_judged(*_joined(results), rng),
+        top1=_judged(firsts, rng),
+        result=_judged(results, rng),
         absent_auroc=None if present.all() else auroc(best, present),
     )
 
 
 def _judged(
-    probability: Float[np.ndarray, " cases"],
-    right: Bool[np.ndarray, " cases"],
-    video: Integer[np.ndarray, " cases"],
-    rng: np.random.Generator,
+    parts: Sequence[tuple[np.ndarray, ...]], rng: np.random.Generator
 ) -> ProbabilityQuality:
+    """How good probabilities are, given with what was right and the video of each."""
+    probability, right, video = _joined(parts)
     separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
     return ProbabilityQuality(

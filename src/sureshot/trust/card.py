@@ -59,8 +59,8 @@ class Quality:
     """What the certifying queries say.
 
     Attributes:
-        top1: of the probability that the first result is relevant.
-        result: of the probability that one of the first ten results is.
+        top1: quality of the probability that the first result is relevant.
+        result: quality of the probability that one of the first ten results is.
         absent_auroc: AUROC of `margin_over_bank`, queries whose relevant videos are all there
             against the same queries with all of them removed; None where that leaves no video.
     """
@@ -410,7 +410,8 @@ class Calibration:
         result: probability that a result is relevant, from `ResultSignals`.
         references: what queries score that have an answer, by size of the gallery, ascending, for
             each data set that it was learned from.
-        quality: None before it was measured.
+        quality: how good the probabilities are on queries they were not fitted to; None before
+            that was measured.
         personal: what judgements of the library itself changed; None where there are none.
         signals, result_signals: names of the signals of a query and of a result.
     """

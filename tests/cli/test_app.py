@@ -13,10 +13,7 @@ import pytest
 from sureshot.cli import app as module
 from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
 
-VERBS = ["index", "search", "describe", "export", "serve", "judge", "calibrate"]
-VERBS += ["status", "remove", "reset", "doctor"]
-VERBS += ["train", "evaluate", "reproduce", "plot", "experts", "synthetic"]
-VERBS += ["answer train", "answer evaluate", "answer ask"]
+VERBS = list(COMMANDS)
 
 
 def words(text):
@@ -42,10 +39,6 @@ def described(command):
     return "\n".join([*lines, command.epilog or ""])
 
 
-def test_the_verbs_are_those_and_in_this_order():
-    assert list(COMMANDS) == VERBS
-
-
 @pytest.mark.parametrize("verb", VERBS)
 def test_the_help_of_a_command_is_as_it_was(verb):
     check_snapshot(f"help-{verb.replace(' ', '-')}", described(COMMANDS[verb]))
@@ -66,20 +59,6 @@ def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
         assert words(line) in shown
 
 
-@pytest.mark.parametrize(
-    "verb", ["index", "search", "evaluate", "plot", "answer evaluate", "answer ask"]
-)
-def test_the_help_ends_with_examples_that_can_be_typed(verb):
-    lines = [line for line in (COMMANDS[verb].epilog or "").splitlines() if line]
-    assert lines[0] == "Examples:"
-    assert len(lines) >= 2
-    known = {option for parameter in COMMANDS[verb].params for option in parameter.opts}
-    for line in lines[1:]:
-        assert line.startswith(f"sureshot {verb} ")
-        used = {word for word in line.split() if re.fullmatch(r"-[a-z]|--[a-z-]+", word)}
-        assert used <= known
-
-
 def test_the_version_is_printed(sureshot):
     from sureshot import __version__
 
@@ -92,28 +71,18 @@ def test_the_version_is_printed(sureshot):
     [
         ["search", "red", "--nonsense"],
         ["search", "red", "-k", "0"],
-        ["search", "red", "-k", "many"],
         ["search", "red", "-k", "1.5"],
-        ["search", "red", "--per-video", "0"],
         ["search", "red", "--db"],
         ["index"],
         ["index", "x", "--decode", "some"],
-        ["index", "x", "--workers", "0"],
         ["export", "red", "--pad", "-1"],
         ["describe", "clip.mp4"],
         ["train"],
         ["evaluate", "tiny", "--data", "pairs"],
-        ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--bank", "0"],
         ["evaluate", "tiny", "--data", "pairs", "--root", "x", "--frames", "65"],
         ["answer"],
-        ["answer", "train"],
-        ["answer", "evaluate", "model"],
-        ["answer", "ask", "model", "a.mp4"],
         ["answer", "ask", "model", "a.mp4", "who?", "-k", "0"],
-        ["reproduce"],
-        ["plot", "matrices"],
         ["plot", "matrices", "tiny", "--data", "pairs"],
-        ["plot", "results", "tiny", "--data", "pairs", "--root", "x", "-n", "0"],
         ["reproduce", "duq-3", "--plan", "x", "--seeds", "0"],
         ["remove"],
     ],
@@ -205,36 +174,20 @@ def test_an_output_that_is_full_is_an_error_in_one_line(library, form):
 # --- terminals ------------------------------------------------------------------------------------
 
 
-def test_a_terminal_gets_colours(library):
-    code, sent = in_terminal("search", "red", "--db", library.db)
-    assert code == 0
-    assert colours(sent)
-
-
 @pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
-def test_a_terminal_that_wants_no_colours_gets_no_escape_code(library, wish):
-    code, sent = in_terminal("search", "красный red", "--db", library.db, **wish)
-    assert code == 0
+def test_escape_codes_are_for_terminals_that_want_colours(library, tmp_path, wish):
+    command = ("search", "красный red", "--db", library.db)
+    assert colours(in_terminal(*command)[1])
+    code, sent = in_terminal(*command, **wish)
+    assert (code, "\x1b" in sent) == (0, False)
     assert "note: " in sent and "Not calibrated" in sent
-    assert "\x1b" not in sent
-
-
-@pytest.mark.parametrize("wish", [{"NO_COLOR": "1"}, {"TERM": "dumb"}], ids=str)
-def test_an_error_has_no_colour_either_where_none_is_wanted(tmp_path, wish):
-    code, sent = in_terminal("search", "red", "--db", tmp_path, **wish)
-    assert (code, "\x1b" in sent) == (1, False)
-
-
-def test_what_is_no_terminal_gets_no_escape_code(library, tmp_path):
-    for arguments in (
-        ("search", "красный", "--db", library.db),
-        ("search", "red", "--db", str(tmp_path)),
-    ):
+    for arguments in (command, ("search", "red", "--db", str(tmp_path))):
+        assert "\x1b" not in in_terminal(*arguments, **wish)[1]
         ran = spawn(*arguments, TERM="xterm-256color")
         assert "\x1b" not in ran.out + ran.err
 
 
-@pytest.mark.parametrize("columns", [20, 40, 60])
+@pytest.mark.parametrize("columns", [20, 60])
 def test_a_narrow_terminal_shows_everything(library, columns):
     code, sent = in_terminal("search", "red", "--db", library.db, columns=columns, NO_COLOR="1")
     assert code == 0
@@ -253,16 +206,11 @@ def test_a_wide_terminal_and_a_pipe_show_the_same_table(library):
 # --- without a command ----------------------------------------------------------------------------
 
 
-def test_a_sentence_without_a_command_is_searched_for(sureshot, library):
+def test_a_sentence_without_a_command_is_searched_for_and_find_means_search(sureshot, library):
     ran = sureshot("a red wall", "--db", library.db, "-k", "1")
     assert ran.code == 0
     assert ran.out == sureshot("search", "a red wall", "--db", library.db, "-k", "1").out
-
-
-def test_find_means_search(sureshot, library):
-    ran = sureshot("find", "red", "wall", "--db", library.db, "-k", "1")
-    assert ran.code == 0
-    assert ran.out == sureshot("search", "red", "wall", "--db", library.db, "-k", "1").out
+    assert ran.out == sureshot("find", "a", "red", "wall", "--db", library.db, "-k", "1").out
 
 
 @pytest.mark.parametrize(
@@ -329,11 +277,6 @@ def test_an_argument_of_a_variable_that_is_not_set_does_nothing(arguments, capsy
     assert "argument is empty" in told or "--db has no value" in told
 
 
-def test_an_empty_query_is_told_of_as_one(capsys, tmp_path):
-    assert module.run(["search", "", "--db", str(tmp_path / "none")]) in (1, 2)
-    assert "argument is empty" not in capsys.readouterr().err
-
-
 ENDING = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 WAITS = """
 import sys, time
@@ -376,13 +319,6 @@ def test_a_signal_ends_in_order_with_its_own_exit_code(number):
     assert ended(process) == (128 + number, b"ending\n")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 1), (signal.SIGTERM, 143)])
-def test_what_the_command_says_of_ctrl_c_counts(number, code):
-    process = started(after="1")
-    process.send_signal(number)
-    assert ended(process) == (code, b"ending\n")
-
-
 @pytest.mark.parametrize("number", ENDING)
 def test_a_second_signal_ends_at_once(number):
     process = started(after="time.sleep(60)")
@@ -397,22 +333,17 @@ def test_a_second_signal_ends_at_once(number):
     assert ended(process) == (-number, b"")
 
 
+def test_what_the_command_says_of_ctrl_c_counts():
+    process = started(after="1")
+    process.send_signal(signal.SIGINT)
+    assert ended(process) == (1, b"ending\n")
+
+
 def test_what_nohup_ignores_stays_ignored():
     process = started(first=["sh", "-c", "trap '' HUP; exec \"$@\"", "sh"])
     process.send_signal(signal.SIGHUP)
     process.send_signal(signal.SIGTERM)
     assert ended(process) == (143, b"ending\n")
-
-
-def test_a_signal_while_the_program_starts_is_no_trace():
-    code = (
-        "import signal; from sureshot.__main__ import main; import sureshot.cli.app as s;"
-        "s.time.sleep(0); old = s.catch_signals;"
-        f"s.catch_signals = lambda: (old(), signal.raise_signal({int(signal.SIGTERM)}));"
-        "main()"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, env=os.environ)
-    assert (done.returncode, done.stderr) == (143, b"")
 
 
 def through_shell(redirections, *arguments, **environment):
@@ -427,6 +358,8 @@ def through_shell(redirections, *arguments, **environment):
 
 @pytest.mark.parametrize("redirections", ["<&-", "2>&-", "<&- >&- 2>&-", ">&-"])
 def test_a_closed_stream_changes_nothing_but_what_is_seen(library, redirections):
+    """What is printed into it is in no file of the index either."""
+    before = {path: path.stat().st_size for path in Path(library.db).rglob("*") if path.is_file()}
     ran = through_shell(redirections, "status", "--db", library.db, "--json")
     assert ran.returncode == 0
     assert b"Traceback" not in ran.stderr
@@ -434,12 +367,6 @@ def test_a_closed_stream_changes_nothing_but_what_is_seen(library, redirections)
         assert json.loads(ran.stdout)["index"] == str(library.db)
     else:
         assert ran.stdout == b""
-
-
-def test_what_is_printed_into_a_closed_stream_lands_in_no_file_of_the_index(library):
-    before = {path: path.stat().st_size for path in Path(library.db).rglob("*") if path.is_file()}
-    ran = through_shell("<&- >&- 2>&-", "status", "--db", library.db)
-    assert ran.returncode == 0
     after = {path: path.stat().st_size for path in Path(library.db).rglob("*") if path.is_file()}
     assert after == before
 

@@ -76,12 +76,6 @@ def test_a_player_can_start_before_the_file_is_there(tmp_path, clip):
     assert data.index(b"moov") < data.index(b"mdat")
 
 
-def test_a_cut_can_be_cut(tmp_path, clip):
-    once = cut(clip, 1.0, 3.0, tmp_path / "once.mp4")
-    twice = watch(cut(once, 0.5, 1.0, tmp_path / "twice.mp4"))
-    assert [frame[2] for frame in twice] == pytest.approx([1.5, 1.6, 1.7, 1.8, 1.9], abs=0.06)
-
-
 @pytest.mark.parametrize(
     ("start", "end", "kind", "message"),
     [
@@ -156,18 +150,6 @@ def test_an_unreadable_source_is_a_video_error(tmp_path, data, message):
     assert names(tmp_path) == before
 
 
-def test_sound_alone_is_no_video(tmp_path):
-    source = tmp_path / "song.wav"
-    with av.open(str(source), "w") as container:
-        audio = container.add_stream("pcm_s16le", 48_000)
-        audio.layout = "mono"
-        tone = av.AudioFrame.from_ndarray(np.zeros((1, 48_000), np.int16), "s16", "mono")
-        tone.sample_rate = 48_000
-        container.mux(audio.encode(tone))
-    with pytest.raises(VideoError, match=r"song\.wav has no video stream"):
-        cut(source, 0.0, 1.0, tmp_path / "cut.mp4")
-
-
 @pytest.mark.parametrize(
     "error", [KeyboardInterrupt(), MemoryError(), OSError(5, "Input/output error")]
 )
@@ -214,12 +196,6 @@ def test_names_that_are_not_utf8_or_look_like_patterns(tmp_path, clip):
     with pytest.raises(VideoError) as caught:
         cut(source, 50.0, 51.0, tmp_path / "cut.mp4")
     str(caught.value).encode()
-
-
-def test_the_file_has_the_permissions_of_any_other(tmp_path, clip):
-    (tmp_path / "other").touch()
-    mode = cut(clip, 0.0, 0.1, tmp_path / "cut.mp4").stat().st_mode
-    assert mode == (tmp_path / "other").stat().st_mode
 
 
 @pytest.mark.parametrize(
@@ -276,28 +252,12 @@ def test_every_hit_is_cut_and_what_cannot_be_is_told(tmp_path, clip):
     assert exported.to_dict()["written"] == [str(written)]
 
 
-def test_a_clip_that_is_there_is_kept_unless_it_may_be_replaced(tmp_path, clip):
-    (written,) = export(answer(hit(clip, 1)), tmp_path).written
-    written.write_bytes(b"mine")
-    kept = export(answer(hit(clip, 1)), tmp_path)
-    assert kept.failed == ((written, "exists already; --overwrite replaces it"),)
-    assert written.read_bytes() == b"mine"
-    assert export(answer(hit(clip, 1)), tmp_path, overwrite=True).written == (written,)
-    assert written.read_bytes() != b"mine"
-
-
-def test_a_folder_that_cannot_be_made_is_an_error(tmp_path, clip):
-    (tmp_path / "file").touch()
-    with pytest.raises(SureshotError, match=f"Cannot write to {tmp_path / 'file'}: "):
-        export(answer(hit(clip, 1)), tmp_path / "file")
-
-
 def record(path: Path, duration: float = 6.0, size: int = 1) -> VideoRecord:
     return VideoRecord(path=path, kind="file", size=size, mtime_ns=0, duration=duration)
 
 
-@pytest.mark.parametrize("at", [0.0, 1.0, 50.0, 99.9, 100.0])
-@pytest.mark.parametrize("start, end", [(0.0, 100.0), (40.0, 60.0), (0.0, 0.0), (99.0, 100.0)])
+@pytest.mark.parametrize("at", [0.0, 50.0, 99.9, 100.0])
+@pytest.mark.parametrize("start, end", [(0.0, 100.0), (40.0, 60.0), (0.0, 0.0)])
 def test_a_part_holds_the_second_and_is_short(at, start, end) -> None:
     first, last = part_around(at, start, end, 100.0)
     assert 0 <= first <= at <= last <= 100.05
@@ -371,14 +331,8 @@ def test_a_still_is_a_jpeg_of_the_second_asked_for(library) -> None:
         picture = Image.open(io.BytesIO(still(library.videos / "scenes.mp4", at, side=24)))
         assert (picture.format, min(picture.size)) == ("JPEG", 24)
         assert np.asarray(picture)[12:].mean((0, 1)).argmax() == strongest
-
-
-def test_a_still_of_nothing_names_the_file(tmp_path) -> None:
-    (tmp_path / "a.mp4").write_text("no video")
-    with pytest.raises(VideoError, match=r"a\.mp4 is not a video"):
-        still(tmp_path / "a.mp4", 0.0, side=24)
     with pytest.raises(VideoError, match=r"b\.mp4 has vanished"):
-        still(tmp_path / "b.mp4", 0.0, side=24)
+        still(library.videos / "b.mp4", 0.0, side=24)
 
 
 def test_a_frame_is_looked_for_alone_and_not_with_its_moment(searcher, library) -> None:
@@ -406,32 +360,18 @@ def shown(row):
     return [names[np.linalg.norm(colours - mean, axis=1).argmin()] for mean in means]
 
 
-def test_a_row_shows_the_frames_of_its_hit(searcher):
+def test_a_row_shows_the_frames_of_its_hit_and_says_what_it_is(searcher):
+    (row,) = sheet_rows(searcher.search("white", limit=1), 1.0)
+    assert row.subtitle.endswith(" · 1 copy elsewhere")
     answer = searcher.search("green", limit=1)
     (row,) = sheet_rows(answer, 1.0)
     assert set(shown(row)) == {"green"}
+    assert row.title == "1. scenes.mp4"
+    assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
     assert [(f.time, f.score) for f in row.frames] == [(f.time, f.score) for f in answer[0].frames]
 
 
-def test_a_row_says_rank_name_range_score_and_folder(searcher):
-    answer = searcher.search("green", limit=1)
-    (row,) = sheet_rows(answer, 1.0)
-    assert row.title == "1. scenes.mp4"
-    assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
-
-
-def test_a_row_counts_the_copies_of_its_hit(searcher):
-    (row,) = sheet_rows(searcher.search("white", limit=1), 1.0)
-    assert row.subtitle.endswith(" · 1 copy elsewhere")
-
-
-def test_there_is_a_row_for_each_hit_and_none_for_no_hit(searcher, tmp_path):
-    answer = searcher.search("red")
-    assert [row.title[:2] for row in sheet_rows(answer, 1.0)] == [f"{h.rank}." for h in answer]
-    assert sheet_rows(searcher.search("red", folder=tmp_path), 1.0) == []
-
-
-@pytest.mark.parametrize("count", [1, 2, 11, 12, 13, 24, 25, 1000])
+@pytest.mark.parametrize("count", [1, 12, 13, 25, 1000])
 @pytest.mark.parametrize("best", [0.0, 0.5, 1.0])
 def test_of_many_frames_a_dozen_are_drawn_the_best_among_them(searcher, count, best):
     answer = searcher.search("green", limit=1)

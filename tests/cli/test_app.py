@@ -59,6 +59,14 @@ def test_nothing_gets_lost_between_a_help_text_and_the_screen(sureshot, verb):
         assert words(line) in shown
 
 
+@pytest.mark.parametrize("verb", VERBS)
+def test_the_examples_of_a_help_text_can_be_typed(verb):
+    known = {option for parameter in COMMANDS[verb].params for option in parameter.opts}
+    for line in (COMMANDS[verb].epilog or "").splitlines():
+        if line.startswith(f"sureshot {verb} "):
+            assert set(re.findall(r"(?<= )(?:-[a-z]|--[a-z-]+)(?= |$)", line)) <= known
+
+
 def test_the_version_is_printed(sureshot):
     from sureshot import __version__
 

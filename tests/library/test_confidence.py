@@ -1,6 +1,5 @@
 """A card beside an index or a model: when it is used, and what it says of real answers."""
 
-import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -44,13 +43,6 @@ def beside(place, card):
     return open_index(place)
 
 
-def test_without_a_card_nothing_is_said(place):
-    answer = open_index(place).search("red")
-    assert (answer.status, answer.confidence) == ("not calibrated", None)
-    assert all(hit.relevant is None and hit.plausible is None for hit in answer)
-    assert answer.to_dict()["confidence"] is None
-
-
 def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
     searcher = beside(place, card)
     answer = searcher.search("red", limit=20, merge_copies=False)
@@ -72,15 +64,7 @@ def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
     assert "a simulation" in answer.confidence.valid_for
 
 
-def test_a_moment_of_a_film_has_a_percentage_of_its_own(place, card):
-    """The red scene, the green one and the blue one of one film."""
-    moments = beside(place, card).search("red", limit=20, per_video=9, merge_copies=False)
-    scenes = [hit for hit in moments if hit.path.name == "scenes.mp4"]
-    assert len(scenes) > 1
-    assert scenes[0].relevant > 2 * scenes[-1].relevant
-
-
-@pytest.mark.parametrize("query", ["red", "white and black", "yellow", "a purple elephant"])
+@pytest.mark.parametrize("query", ["red", "white and black", "a purple elephant"])
 def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
     searcher = beside(place, card)
     said: dict[tuple[Path, float, float], set[float | None]] = {}
@@ -104,7 +88,9 @@ def test_real_answers_do_not_contradict_themselves(place, card):
         assert (known.plausible == 1) == (known.right >= known.coverage)
         if answer.status == "probably not here":
             assert known.present < 0.1 and percentages == [None] * len(answer)
-            assert "%" not in str(answer)
+            for shown in (str(answer), answer._repr_html_()):
+                assert "Probably not in your videos:" in shown
+                assert "%" not in shown and "right" not in shown
         else:
             assert percentages == sorted(percentages, reverse=True)
             assert percentages[0] == pytest.approx(known.right)
@@ -130,15 +116,6 @@ def test_the_users_point_is_kept_and_checked(place, card):
     assert wide.coverage == 0.95 and wide.plausible >= narrow.plausible
     with pytest.raises(QueryError, match="it must be"):
         searcher.search("red", coverage=1.0)
-
-
-def test_json_carries_it_all(place, card):
-    told = beside(place, card).search("red").to_dict()
-    assert set(told["confidence"]) == {
-        "right", "present", "coverage", "plausible", "valid_for", "personal"
-    }  # fmt: skip
-    assert all("relevant" in hit and "plausible" in hit for hit in told["hits"])
-    json.dumps(told, allow_nan=False)
 
 
 def test_a_card_of_another_model_is_not_used_and_that_is_said(place, card):
@@ -209,12 +186,6 @@ def test_answers_that_are_judged_together_say_what_each_says_alone(card):
         assert [h.relevant for h in shown] == pytest.approx([h.relevant for h in alone])
 
 
-def test_a_query_that_scores_well_elsewhere_stands_out_less(card):
-    scores = np.linspace(0.3, -1.0, 300)
-    low, high = (said(card, scores, background=value).confidence for value in (-1.0, 9.0))
-    assert low.present > high.present
-
-
 def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
     own = said(card, [0.9]).confidence
 
@@ -274,38 +245,23 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)
 
 
-def test_what_is_probably_absent_is_said_without_percentages(place, card):
-    searcher = beside(place, card)
-    answers = [
-        searcher.search(query, limit=3) for query in ("a wedding", "red", "chess", "a choir")
-    ]
-    absent = [answer for answer in answers if answer.status == "probably not here"]
-    assert absent
-    for answer in absent:
-        for shown in (str(answer), answer._repr_html_()):
-            assert "Probably not in your videos:" in shown
-            assert "%" not in shown and "right" not in shown
-
-
 def found(seed, moved=0.0, queries=60, videos=130):
     rng = np.random.default_rng(seed)
     reference = Nonconformity.of(rng.normal(size=videos))
     return shift_p_value(reference.p_value(rng.normal(moved, 1, queries)), videos)
 
 
+def test_a_shift_is_found_to_both_sides():
+    assert np.mean([found(seed, 0.5, 200) < 0.05 for seed in range(100)]) > 0.85
+    assert max(found(0, -2.0), found(0, 2.0)) < 1e-6
+    assert shift_p_value(np.array([0.5]), 100) > 0.5
+    assert shift_p_value((1 + np.arange(100)) / 101, 100) == 1
+
+
 def test_chance_is_not_taken_for_a_shift():
     values = np.array([found(seed) for seed in range(400)])
     assert 0.02 < (values < 0.05).mean() < 0.08
     assert 0.4 < (values < 0.5).mean() < 0.6
-
-
-def test_a_shift_is_found_and_the_more_queries_the_surer():
-    few = np.mean([found(seed, 0.5, 20) < 0.05 for seed in range(100)])
-    many = np.mean([found(seed, 0.5, 200) < 0.05 for seed in range(100)])
-    assert few < many
-    assert many > 0.85
-    assert found(0, -2.0) < 1e-6
-    assert found(0, 2.0) < 1e-6
 
 
 def test_agrees_with_scipy():
@@ -316,11 +272,6 @@ def test_agrees_with_scipy():
         ours = shift_p_value(Nonconformity.of(labelled).p_value(fresh), 40)
         gaps.append(ours - stats.ks_2samp(labelled, fresh).pvalue)
     assert np.abs(gaps).mean() < 0.05
-
-
-def test_one_query_in_the_middle_is_no_shift():
-    assert shift_p_value(np.array([0.5]), 100) > 0.5
-    assert shift_p_value((1 + np.arange(100)) / 101, 100) == 1
 
 
 def test_bad_input_is_refused():

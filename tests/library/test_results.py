@@ -20,7 +20,7 @@ from sureshot.library.results import (
     Status,
     json_text,
 )
-from sureshot.text import counted, plain, printable
+from sureshot.text import plain, printable
 
 STEERING = "a\x1b[2J\x9b2J\n\r\u202eb"  # clears a terminal, turns the writing direction
 
@@ -37,53 +37,6 @@ def answer(*hits, query="red", warnings=()):
 def descriptions(*texts, video="/v/a.mp4", at=None, warnings=()):
     ranked = tuple(Description(i, text, 1 / i) for i, text in enumerate(texts, 1))
     return Descriptions(Path(video), at, ranked, "not calibrated", "tiny", warnings)
-
-
-VALUES = [hit(), hit().frames[0], answer(hit()), descriptions("a"), descriptions("a").ranked[0]]
-
-
-@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
-def test_values_are_frozen_and_compare_by_content(value):
-    for field in dataclasses.fields(value):
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(value, field.name, None)
-    assert value == dataclasses.replace(value)
-    assert hash(value) == hash(dataclasses.replace(value))
-
-
-def test_an_answer_is_a_sequence_of_its_hits():
-    hits = hit(1), hit(2), hit(3)
-    found = answer(*hits)
-    assert tuple(found) == hits
-    assert len(found) == 3
-    assert (found[0], found[-1]) == (hits[0], hits[2])
-    assert found[:2] == hits[:2]
-    with pytest.raises(IndexError):
-        found[3]
-
-
-def test_an_answer_without_hits_is_false():
-    assert not answer()
-    assert answer(hit())
-
-
-def test_descriptions_are_a_sequence():
-    assert [d.text for d in descriptions("a", "b")] == ["a", "b"]
-    assert len(descriptions("a", "b")) == 2
-
-
-def test_a_player_starts_at_the_frame_that_fits_best():
-    assert hit().peak == 2.5
-
-
-def test_json_survives_a_round_trip():
-    for value in (answer(hit(copies=["/v/b.mp4"]), warnings=("w",)), descriptions("a", at=1.5)):
-        assert json.loads(json.dumps(value.to_dict())) == value.to_dict()
-
-
-def test_json_says_that_nothing_is_calibrated():
-    assert answer().to_dict()["status"] == "not calibrated"
-    assert descriptions("a").to_dict()["status"] == "not calibrated"
 
 
 def test_a_path_that_is_not_utf8_becomes_valid_json():
@@ -135,18 +88,8 @@ def test_html_escapes_names_queries_texts_and_notes():
         assert "<script" not in shown
         assert "'\"" not in shown
         assert shown.count("&lt;script&gt;&#x27;&quot;&amp;") >= 3
-
-
-def test_html_counts_copies():
-    assert "+1 copy<" in answer(hit(copies=["/b"]))._repr_html_()
     assert "+2 copies<" in answer(hit(copies=["/b", "/c"]))._repr_html_()
     assert "cop" not in answer(hit())._repr_html_()
-
-
-def test_plain_text_keeps_what_every_script_needs():
-    kept = "Aé日本語 \u3000\u202f\u00a0👩\u200d👩\u200d👧 می\u200cخواهم 🐕\ufe0f"
-    assert plain(kept) == kept
-    assert plain(Path("/v/a b.mp4")) == "/v/a b.mp4"
 
 
 @given(st.text(st.characters(), max_size=20))
@@ -160,10 +103,6 @@ def test_plain_text_is_as_long_and_harmless(text):
 @given(st.binary(max_size=20).filter(lambda name: b"\0" not in name))
 def test_every_file_name_can_be_printed(name):
     printable(os.fsdecode(name)).encode()
-
-
-def test_a_noun_follows_its_number():
-    assert [counted(n, "video") for n in (0, 1, 2)] == ["0 videos", "1 video", "2 videos"]
 
 
 # --- how sure an answer is ------------------------------------------------------------------------
@@ -268,19 +207,9 @@ def test_it_prints_where_the_index_is_and_what_failed_and_why():
     result = Indexed(
         "/db", found=2, indexed=1, failed=BROKEN, notes=[(Path("/v/b.mp4"), "cut off")]
     )
+    assert result.to_dict()["failed"] == [{"path": "/v/a.mp4", "reason": "is \x1b[2Jbroken"}]
     assert repr(result).splitlines() == [
         "/db: 2 videos found: 1 indexed, 1 failed.",
         "  failed: /v/a.mp4: is \ufffd[2Jbroken",
         "  damaged: /v/b.mp4: cut off",
     ]
-
-
-def test_json_has_no_field_of_the_progress():
-    values = Indexed(
-        "/db", bytes_done=7, seconds_begun=3.0, current=Path("/v/a.mp4"), failed=BROKEN
-    ).to_dict()
-    assert list(values)[:2] == ["schema", "index"]
-    assert values["failed"] == [{"path": "/v/a.mp4", "reason": "is \x1b[2Jbroken"}]
-    assert not {"current", "bytes_found", "bytes_done", "bytes_begun", "seconds_begun"} & set(
-        values
-    )

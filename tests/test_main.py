@@ -29,20 +29,9 @@ def test_the_module_is_the_command():
     assert (ran.returncode, ran.stdout) == (0, f"sureshot {sureshot.__version__}\n".encode())
 
 
-def test_the_installed_command_calls_main():
-    from importlib.metadata import entry_points
-
-    (command,) = entry_points(group="console_scripts", name="sureshot")
-    assert command.value == "sureshot.__main__:main"
-
-
 def test_exit_codes_reach_the_shell(tmp_path):
     assert python("status", "--db", str(tmp_path / "none")).returncode == 1
     assert python("search", "--nonsense").returncode == 2
-
-
-def test_importing_the_module_runs_nothing():
-    assert python(code="import sureshot.__main__").stdout == b""
 
 
 def test_a_terminal_that_knows_few_letters_stops_no_answer(library):

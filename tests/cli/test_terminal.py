@@ -62,13 +62,6 @@ def test_the_time_left_begins_anew_with_other_work(clock):
     assert second == "1 of 100 captions, about 1 h 22 min left"  # 99 times 50 seconds, to a minute
 
 
-def test_little_work_leaves_no_trace(clock):
-    console = plain()
-    with Bar(console) as bar:
-        bar.update("steps", 1, 1)
-    assert console.file.getvalue() == ""
-
-
 def test_a_terminal_shows_a_bar_and_takes_it_away():
     console = Console(file=Terminal(), force_terminal=True, width=100)
     with Bar(console) as bar:
@@ -166,23 +159,6 @@ def test_several_answers_share_one_line_about_their_scores(capsys):
     assert lines.count("") == 2
 
 
-@pytest.mark.parametrize("order", [[0, 1], [1, 0]])
-def test_one_answer_with_hits_is_enough_for_that_line(capsys, order):
-    both = [answer(), answer(hit())]
-    assert "Not calibrated" in printed(capsys, *(both[i] for i in order))[-1]
-
-
-def test_answers_without_hits_have_no_scores_to_explain(capsys):
-    assert printed(capsys, answer(warnings=("Nothing is indexed.",))) == [
-        "red",
-        "note: Nothing is indexed.",
-    ]
-
-
-def test_no_answers_print_nothing(capsys):
-    assert printed(capsys) == []
-
-
 def test_paths_are_shown_from_here_or_from_home(monkeypatch, tmp_path):
     home, here = tmp_path / "home", tmp_path / "home" / "here"
     here.mkdir(parents=True)
@@ -220,10 +196,6 @@ def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():
         "    /films/holidays of 2024/",
         "    the beach.mp4",
     ]
-
-
-def test_a_hit_whose_file_is_gone_is_marked(capsys):
-    assert printed(capsys, answer(replace(hit(), missing=True)))[2].endswith("/v/a.mp4 (gone)")
 
 
 def test_what_the_user_says_stays(monkeypatch) -> None:

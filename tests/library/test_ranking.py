@@ -66,11 +66,6 @@ def test_of_a_small_index_all_windows_are_looked_at_once_until_it_changes(
     assert len(few.looked.windows.keys) == 7
 
 
-def test_an_empty_index_has_no_windows_for_any_query(tmp_path: Path) -> None:
-    near = Candidates(make_store(tmp_path), LOOKS).near_each(queries(2), 20)
-    assert [(part.looked.windows.keys, part.whole) for part in near] == [([], True)] * 2
-
-
 def copies(store: Store, videos: int, each: int) -> None:
     """Videos that all show the same picture, and look more or less alike to the encoder."""
     picture = np.random.default_rng(1).integers(0, 256, (1, 288), np.uint8)
@@ -143,11 +138,6 @@ def test_a_copy_is_recognised_by_three_of_four_frames():
 
 def test_frames_without_a_pattern_make_no_copies():
     assert folded([FLAT, FLAT, FLAT + 255]) == [(0, []), (1, []), (2, [])]
-
-
-def test_the_number_of_hits_is_kept_and_copies_of_kept_ones_are_still_told():
-    one, two, three = pictures(4, 1), pictures(4, 2), pictures(4, 3)
-    assert folded([one, two, three, one, two], most=2) == [(0, [3]), (1, [4])]
 
 
 def test_a_shot_that_one_video_repeats_stays_two_moments():
@@ -225,27 +215,10 @@ def pictures(count, seed=0):
 BACKGROUND = [(0, 2, 0.0), (10, 12, 0.0), (20, 22, 0.0), (30, 32, 0.0), (40, 42, 0.0)]
 
 
-def test_windows_that_score_alike_and_touch_are_one_moment():
-    video = [(0, 2, 0.9), (2, 4, 1.0), (4, 6, 0.95)]
-    assert joined(video, BACKGROUND)[0] == (0, 0, 6)
-
-
-def test_a_neighbour_far_below_the_best_stays_out():
-    video = [(0, 2, 1.0), (2, 4, 0.7), (4, 6, 1.0)]
-    assert joined(video, BACKGROUND)[:3] == [(0, 0, 2), (0, 4, 6), (0, 2, 4)]
-
-
 def test_a_gap_of_more_than_a_second_separates():
     assert joined([(0, 2, 1.0), (3, 5, 1.0), (6.1, 8, 1.0)], BACKGROUND)[:2] == [
         (0, 0, 5),
         (0, 6.1, 8),
-    ]
-
-
-def test_windows_of_two_videos_are_never_joined():
-    assert joined([(0, 2, 1.0)], [(2, 4, 1.0)], BACKGROUND)[:2] == [
-        (0, 0, 2),
-        (1, 2, 4),
     ]
 
 
@@ -373,13 +346,6 @@ def test_the_parts_that_are_read_at_once_do_not_count(searcher, monkeypatch, win
     np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-6)
     total = searcher.store.count()
     assert heard.updates[-1] == ("scored", total, total) and len(heard.updates) > 1
-
-
-def test_no_query_and_empty_ones_are_refused(searcher):
-    with pytest.raises(QueryError, match="no query"):
-        searcher.all_scores([])
-    with pytest.raises(QueryError):
-        searcher.all_scores(["red", " "])
 
 
 class Counting(MeanFrames):

@@ -368,7 +368,8 @@ def test_windows_and_frames_have_their_scores_and_are_coded_once(tmp_path: Path)
     assert looked.scores(queries).tolist() == expected.tolist()
     assert looked.scores(queries[:1]).shape == (6,)
     for rows in ([4, 1], [1, 0, 4], [2]):
-        for row, found in zip(rows, looked.frame_scores(queries, rows), strict=True):
+        for row in rows:
+            found = looked.frame_scores(queries, row)
             frames = windows.frames[row][windows.mask[row]][:, None]
             single = VideoFeatures.of_frames(frames, np.ones((len(frames), 1), bool))
             alone = looks.similarity(queries, looks.videos(single)).max(0)

@@ -1,6 +1,5 @@
 """The windows that a query may mean, scored exactly, and the hits among them."""
 
-import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -130,10 +129,11 @@ class Copies:
         numbers = {path: number for number, path in enumerate(dict.fromkeys(paths))}
         self._video = np.array([numbers[path] for path in paths], int)
         self._signatures = signatures
-        self._frames: Patterns | None = None
-        self._telling = np.zeros(0)
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
-        self._shown: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
+
+    @cached_property
+    def _patterns(self) -> Patterns:
+        return Patterns(self._signatures)
 
     def merge(self, moments: Sequence[Moment], most: int) -> list[Moment]:
         """The first ``most`` moments, best first, with later ones that show the same under them."""
@@ -173,25 +173,17 @@ class Copies:
 
         All windows of the moment count: of two copies of a long shot another one may score best.
         """
-        if (known := self._shown.get(tuple(moment.rows))) is not None:
-            return known
         self._look(moment.rows)
         found = np.any([self._found[row] for row in moment.rows], axis=0).sum(-1)
-        copies = (found >= _COPY * self._telling) & (self._telling > 0)
-        if len(moment.rows) == 1:  # of longer ones there may be very many
-            self._shown[tuple(moment.rows)] = copies
-        return copies
+        telling = self._patterns.telling.sum(-1)
+        return (found >= _COPY * telling) & (telling > 0)
 
     def _look(self, rows: Sequence[int]) -> None:
         """Compare all windows with those of some that were not compared yet."""
         rows = list(dict.fromkeys(row for row in rows if row not in self._found))
         if not rows:
             return
-        if self._frames is None:
-            frames = Patterns(self._signatures)
-            self._telling = frames.telling.sum(-1)
-            self._frames = frames
-        one, other = self._frames.alike(rows)
+        one, other = self._patterns.alike(rows)
         size = self._signatures.shape[1]
         apart = self._video[one // size] != self._video[other // size]
         one, other = one[apart], other[apart]
@@ -211,9 +203,7 @@ class WindowScores:
     def __init__(self, windows: StoredWindows, how: Similarity) -> None:
         self.windows = windows
         self._how = how
-        self._guard = threading.Lock()
-        self._parts: list[Any] = []
-        self._places: dict[int, tuple[int, int]] = {}  # part and first frame of a window
+        self._frames: dict[int, Any] = {}  # codes of the frames of a window
 
     @cached_property
     def copies(self) -> Copies:
@@ -228,32 +218,13 @@ class WindowScores:
         """Score of each window with that of some coded texts which fits it best."""
         return self._how.similarity(texts, self._codes).max(0)
 
-    def frame_scores(self, texts: Any, rows: Sequence[int]) -> list[Float[np.ndarray, " frames"]]:
-        """Scores of the real frames of some windows, each as if it were the whole video."""
-        with self._guard:
-            self._code([row for row in rows if row not in self._places])
-        places = [self._places[row] for row in rows]
-        scores = {
-            part: self._how.similarity(texts, self._parts[part]).max(0)
-            for part in {part for part, _ in places}
-        }
-        counts = self.windows.mask[list(rows)].sum(1).tolist()
-        return [
-            scores[part][first : first + count]
-            for (part, first), count in zip(places, counts, strict=True)
-        ]
-
-    def _code(self, rows: Sequence[int]) -> None:
-        """Code the frames of windows that are asked for the first time."""
-        if not rows:
-            return
-        mask = self.windows.mask[rows]
-        single = self.windows.frames[rows][mask][:, None]
-        codes = self._how.videos(VideoFeatures.of_frames(single, np.ones((len(single), 1), bool)))
-        counts = mask.sum(1)
-        firsts = (np.cumsum(counts) - counts).tolist()
-        self._places |= {r: (len(self._parts), f) for r, f in zip(rows, firsts, strict=True)}
-        self._parts.append(codes)
+    def frame_scores(self, texts: Any, row: int) -> Float[np.ndarray, " frames"]:
+        """Scores of the real frames of a window, each as if it were the whole video."""
+        if row not in self._frames:
+            single = self.windows.frames[row][self.windows.mask[row]][:, None]
+            features = VideoFeatures.of_frames(single, np.ones((len(single), 1), bool))
+            self._frames[row] = self._how.videos(features)
+        return self._how.similarity(texts, self._frames[row]).max(0)
 
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
@@ -367,9 +338,7 @@ class Ranking:
 
     def scored(self, moments: Sequence[Moment]) -> tuple[Hit, ...]:
         """Moments of these windows as hits, with a score of its own for each frame."""
-        rows = [row for moment in moments for row in moment.rows]
-        scores = dict(zip(rows, self.looked.frame_scores(self.query.codes, rows), strict=True))
-        times, mask = self.looked.windows.times, self.looked.windows.mask
+        codes, times, mask = self.query.codes, self.looked.windows.times, self.looked.windows.mask
         return tuple(
             Hit(
                 rank=rank,
@@ -381,7 +350,9 @@ class Ranking:
                     FrameScore(time, score)
                     for row in moment.rows
                     for time, score in zip(
-                        times[row][mask[row]].tolist(), scores[row].tolist(), strict=True
+                        times[row][mask[row]].tolist(),
+                        self.looked.frame_scores(codes, row).tolist(),
+                        strict=True,
                     )
                 ),
                 copies=tuple(copy.path for copy in moment.copies),

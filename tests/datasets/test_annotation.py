@@ -44,12 +44,8 @@ def test_lines_come_without_space_marks_and_empty_ones(tmp_path):
     path = tmp_path / "list.txt"
     path.write_bytes(b"\xef\xbb\xbfone\r\n\r\n two \n \nthree")
     assert read_lines(path) == ["one", "two", "three"]
-
-
-def test_a_letter_that_is_not_utf8_does_not_cost_the_file(tmp_path):
-    path = tmp_path / "list.txt"
     path.write_bytes("a café\nb".encode("latin-1"))
-    assert read_lines(path) == ["a caf�", "b"]
+    assert read_lines(path) == ["a caf\ufffd", "b"]
 
 
 def test_a_table_gives_the_columns_asked_for(tmp_path):
@@ -61,16 +57,17 @@ def test_a_table_gives_the_columns_asked_for(tmp_path):
     ]
 
 
-@pytest.mark.parametrize(("text", "has"), [("id,txt\n1,2\n", "id, txt"), ("", "none")])
-def test_a_column_that_is_not_there_is_named(tmp_path, text, has):
-    with pytest.raises(SureshotError, match=f"t.csv has no column text; it has {has}"):
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("id,txt\n1,2\n", r"t\.csv has no column text; it has id, txt"),
+        ("", r"t\.csv has no column text; it has none"),
+        ("id,text\n1,fine,\n2,a man, a plan\n", r"line 3: 3 values where the first line has 2"),
+    ],
+)
+def test_a_column_that_is_not_there_and_one_too_many_are_named(tmp_path, text, reason):
+    with pytest.raises(SureshotError, match=reason):
         read_table(put(tmp_path / "t.csv", text), "text")
-
-
-def test_a_comma_outside_quotes_is_no_end_of_a_sentence(tmp_path):
-    path = put(tmp_path / "t.csv", "id,text\n1,fine,\n2,a man, a plan\n")
-    with pytest.raises(SureshotError, match=r"t\.csv, line 3: 3 values where the first line has 2"):
-        read_rows(path)
 
 
 def test_what_is_not_json_is_named_with_its_line(tmp_path):
@@ -97,11 +94,10 @@ BROKEN = [lambda x: x["a"], lambda x: x[None], lambda x: [][0], lambda x: x.item
 
 
 @pytest.mark.parametrize("broken", BROKEN)
-@pytest.mark.parametrize("value", [None, "abc"])
-def test_what_does_not_fit_says_what_should(tmp_path, broken, value):
+def test_what_does_not_fit_says_what_should(tmp_path, broken):
     message = r"a\.json is not as expected \(.+\); it should hold ids\."
     with pytest.raises(SureshotError, match=message), expecting(tmp_path / "a.json", "ids"):
-        broken(value)
+        broken("abc")
 
 
 def test_objects_come_with_the_numbers_of_their_lines(tmp_path):
@@ -207,8 +203,6 @@ def test_an_array_that_python_2_wrote_is_read(read):
         (eval, ("open('{0}', 'w')",)),
         (getattr, ("x", "y")),
         (np.load, ("{0}", None, True)),
-        (np.fromfile, ("{0}",)),
-        (pickle.loads, (b"x",)),
         (np.memmap, ("{0}", "u1", "w+", 0, (3,))),
     ],
 )
@@ -219,11 +213,6 @@ def test_nothing_is_run(read, tmp_path, call, arguments, arrays):
     with pytest.raises(SureshotError, match=r"asks for .*, which no set of features needs, so it"):
         read(content, arrays)
     assert not trace.exists()
-
-
-def test_arrays_are_refused_where_none_are_expected(read):
-    with pytest.raises(SureshotError, match=r"asks for numpy.*, which no set of features needs"):
-        read(pickle.dumps([np.zeros(2)]), arrays=False)
 
 
 @pytest.mark.parametrize(
@@ -238,6 +227,8 @@ def test_arrays_are_refused_where_none_are_expected(read):
 def test_only_arrays_of_numbers_are_made(read, array, reason):
     with pytest.raises(SureshotError, match=f"asks for {reason}"):
         read(pickle.dumps(array))
+    with pytest.raises(SureshotError, match=r"asks for numpy.*, which no set of features needs"):
+        read(pickle.dumps(array), arrays=False)
 
 
 class Called:
@@ -288,17 +279,14 @@ def test_a_description_that_does_not_fit_its_numbers_is_refused(
         read(forged(tmp_path, shape, name))
 
 
-@pytest.mark.parametrize("content", [b"", b"\x80\x04", b"nonsense", pickle.dumps([1, 2, 3])[:-3]])
-def test_half_a_pickle_is_named(read, tmp_path, content):
+ENDLESS: list = []
+ENDLESS.append(ENDLESS)
+
+
+@pytest.mark.parametrize("value", [b"", b"nonsense", pickle.dumps([1])[:-3], pickle.dumps(ENDLESS)])
+def test_half_a_pickle_and_a_list_within_itself_are_named(read, tmp_path, value):
     with pytest.raises(SureshotError, match=r"features\.pickle is no whole pickle"):
-        read(content)
+        read(value)
     (tmp_path / "features.pickle").unlink()
     with pytest.raises(SureshotError, match="cannot be read: no such file"):
         read_pickle(tmp_path / "features.pickle", "list", "fetch it")
-
-
-def test_a_list_within_itself_ends(read):
-    endless: list = []
-    endless.append(endless)
-    with pytest.raises(SureshotError, match="is no whole pickle"):
-        read(pickle.dumps(endless))

@@ -1,5 +1,6 @@
 """MSVD: words that become sentences, and a pickle that is not trusted."""
 
+import _codecs
 import os
 import pickle
 from collections import OrderedDict, defaultdict
@@ -49,13 +50,8 @@ def test_the_json_says_the_same(root):
 
 @pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
 def test_any_protocol_of_pickle_is_read(root, protocol):
-    pickled(root, defaultdict(list, WORDS), protocol)
-    assert told(load_split("msvd", "test", root)) == TEXTS
-    pickled(root, OrderedDict(WORDS), protocol)
-    assert told(load_split("msvd", "test", root)) == TEXTS
-    pickled(
-        root, {**WORDS, "more": [b"bytes", {1}, frozenset({2.5}), 1j, bytearray(b"x")]}, protocol
-    )
+    odd = [b"bytes", {1}, frozenset({2.5}), 1j, bytearray(b"x"), OrderedDict(a=1)]
+    pickled(root, defaultdict(list, {**WORDS, "more": odd}), protocol)
     assert told(load_split("msvd", "test", root)) == TEXTS
 
 
@@ -69,6 +65,8 @@ def test_a_pickle_of_python_2_is_read(root):
 
 
 class Evil:
+    """Calls something when it is unpickled the usual way."""
+
     def __init__(self, call, *arguments):
         self.reduced = call, arguments
 
@@ -76,36 +74,16 @@ class Evil:
         return self.reduced
 
 
-@pytest.mark.parametrize("protocol", [0, 2, 4])
 @pytest.mark.parametrize(
-    ("call", "argument", "name"),
+    ("evil", "named"),
     [
-        (os.system, "touch {0}", "posix.system"),
-        (eval, "open('{0}', 'w')", "builtins?__.eval|builtins.eval"),
-        (getattr, "x", "builtins?__.getattr|builtins.getattr"),
-        (pickle.loads, "x", "_?pickle.loads"),
+        (Evil(os.system, "touch /tmp/x"), "asks for posix.system, which no list of sentences"),
+        (Evil(_codecs.encode, "x", "rot13"), "asks for the coding rot13"),
     ],
 )
-def test_a_pickle_that_runs_a_program_is_refused(root, tmp_path, call, argument, name, protocol):
-    trace = tmp_path / "trace"
-    pickled(root, {**WORDS, "x": Evil(call, argument.format(trace))}, protocol)
-    with pytest.raises(SureshotError, match=f"asks for (.*{name}), which no list of sentences"):
-        load_split("msvd", "test", root)
-    assert not trace.exists()
-
-
-def test_only_one_coding_of_bytes_is_known(root):
-    import _codecs
-
-    pickled(root, {**WORDS, "x": Evil(_codecs.encode, "x", "rot13")}, 2)
-    with pytest.raises(SureshotError, match="asks for the coding rot13"):
-        load_split("msvd", "test", root)
-
-
-@pytest.mark.parametrize("content", [b"", b"\x80\x04", b"nonsense", pickle.dumps(WORDS)[:-30]])
-def test_half_a_pickle_is_named(root, content):
-    (root / "raw-captions.pkl").write_bytes(content)
-    with pytest.raises(SureshotError, match=r"raw-captions\.pkl is no whole pickle"):
+def test_a_pickle_that_runs_a_program_is_refused(root, evil, named):
+    pickled(root, {**WORDS, "x": evil}, 2)
+    with pytest.raises(SureshotError, match=named):
         load_split("msvd", "test", root)
 
 

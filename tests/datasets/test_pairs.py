@@ -53,11 +53,6 @@ def test_lines_of_json_say_the_same(root):
     assert told(read_pairs(file, "train")) == {"a.mp4": ["a dog"]}
 
 
-def test_tabs_may_separate_the_columns(root):
-    file = put(root / "my.tsv", "caption\tvideo\na dog, a cat\ta.mp4\n")
-    assert told(read_pairs(file, "test")) == {"a.mp4": ["a dog, a cat"]}
-
-
 def test_each_part_of_a_video_is_an_item(root):
     lines = ["a.mp4,x,0,5", "a.mp4,y,5,", "a.mp4,z,,", "a.mp4,w,0.0,5", "a.mp4,v,,2"]
     text = "\n".join(["video,caption,start,end", *lines, "gone.mp4,u,1,2"])
@@ -73,15 +68,10 @@ def test_each_part_of_a_video_is_an_item(root):
     assert parts == [(0.0, 5.0), (5.0, None), (None, None), (None, 2.0)]
 
 
-def test_two_spellings_of_one_video_are_one_item(root):
-    text = f"video,caption\na.mp4,x\n{root}/a.mp4,y\n"
-    assert told(read_pairs(put(root / "my.csv", text), "test")) == {"a.mp4": ["x", "y"]}
-
-
-def test_without_a_split_column_all_lines_belong_to_any_split(root):
-    file = put(root / "my.csv", "video,caption\na.mp4,x\n")
+def test_two_spellings_are_one_item_of_any_split(root):
+    file = put(root / "my.csv", f"video,caption\na.mp4,x\n{root}/a.mp4,y\n")
     train, test = read_pairs(file, "train"), read_pairs(file, "test")
-    assert told(train) == told(test)
+    assert told(train) == told(test) == {"a.mp4": ["x", "y"]}
     with pytest.raises(SureshotError, match=r"share 1 videos: a\.mp4"):
         check_disjoint(train, test)
 
@@ -96,11 +86,13 @@ def test_ids_labels_and_videos_are_as_everywhere(root):
         load_split("pairs", "test", file, videos=root, protocol="script")
 
 
-def test_a_folder_stands_for_the_list_in_it(root):
+def test_a_folder_stands_for_the_list_in_it_and_tabs_for_commas(root):
     put(root / "pairs.jsonl", '{"video": "a.mp4", "caption": "x"}')
     assert read_pairs(root, "test").protocol == "pairs.jsonl"
     put(root / "captions.csv", "video,caption\na.mp4,x\n")
     assert read_pairs(root, "test").protocol == "captions.csv"
+    file = put(root / "my.tsv", "caption\tvideo\na dog, a cat\ta.mp4\n")
+    assert told(read_pairs(file, "test")) == {"a.mp4": ["a dog, a cat"]}
 
 
 def test_where_no_video_is_there_a_path_is_named(root):
@@ -132,22 +124,18 @@ def test_a_split_without_lines_names_those_there_are(root):
         ("", 1, "it has nothing"),
         ("video,caption\na.mp4,x\na.mp4, \n", 3, "the caption is empty"),
         ("video,caption\n,x\n", 2, "the video is empty"),
-        ("video,caption\na.mp4\n", 2, "the caption is empty"),
         ("video,caption\na.mp4,a man, a plan\n", 2, "more fields than the first line; put the"),
         ('video,caption\na.mp4,"two\nlines"\na.mp4,\n', 4, "the caption is empty"),
         ("video,caption,split\na.mp4,x,dev\n", 2, "the split is dev; it must be train, val, test"),
         ("video,caption,split\na.mp4,x,\n", 2, "the split is empty"),
         ("video,caption,split\na.mp4,x,test\na.mp4,,train\n", 3, "the caption is empty"),
         ("video,caption,start\na.mp4,x,1:30\n", 2, "the start is '1:30'; it must be seconds"),
-        ("video,caption,start\na.mp4,x,-1\n", 2, "the start is '-1'"),
         ("video,caption,end\na.mp4,x,nan\n", 2, "the end is 'nan'"),
-        ("video,caption,end\na.mp4,x,inf\n", 2, "the end is 'inf'"),
         (
             "video,caption,start,end\na.mp4,x,5,5\n",
             2,
             "ends at 5.0 s, which is not after its start",
         ),
-        ("video,caption,end\na.mp4,x,0\n", 2, "ends at 0.0 s"),
     ],
 )
 def test_a_fault_in_a_table_names_the_file_and_the_line(root, text, line, reason):

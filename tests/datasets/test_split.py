@@ -28,6 +28,7 @@ def test_the_tables_of_a_split_agree():
     assert three.texts() == ["one", "two", "three", "one"]
     assert three.by_video() == [[0, 1], [2], [3]]
     assert three.owner().tolist() == [0, 0, 1, 2] and three.owner().dtype == np.int64
+    assert split({}).owner().shape == (0,)
 
 
 def test_captions_of_a_video_need_not_stand_together():
@@ -36,10 +37,6 @@ def test_captions_of_a_video_need_not_stand_together():
     mixed = Split("msvd", "test", "multi-caption", items, captions)
     assert mixed.by_video() == [[1], [0, 2]]
     assert told(mixed.part(["b"])) == {"b": ["x", "z"]}
-
-
-def test_a_split_without_captions_has_an_owner_of_no_length():
-    assert split({}).owner().shape == (0,)
 
 
 @pytest.mark.parametrize(
@@ -75,21 +72,17 @@ def test_a_part_is_the_captions_of_its_videos(chosen, owners):
     assert [(c.text, part.items[c.video].id) for c in part.captions] == expected
 
 
-def test_a_part_of_unknown_videos_is_refused():
-    with pytest.raises(SureshotError, match=r"1k-A test, 3 videos, 4 captions has no video x, y;"):
-        split(THREE).part(["a", "y", "x"])
+@pytest.mark.parametrize(
+    ("ids", "reason"),
+    [(["a", "y", "x"], "3 of 4 videos, 4 captions has no video x, y;"), (["d"], "would be left")],
+)
+def test_a_part_of_unknown_videos_or_of_none_is_refused(ids, reason):
+    with pytest.raises(SureshotError, match=reason):
+        split(THREE, missing=["d"]).part(ids)
 
 
-def test_a_part_without_videos_is_refused():
-    with pytest.raises(SureshotError, match="would be left"):
-        split(THREE, missing=["d"]).part(["d"])
-
-
-def test_splits_of_other_videos_are_disjoint():
+def test_a_shared_id_is_named_wherever_the_file_is():
     check_disjoint(split(THREE, name="train"), split({"d": ["x"]}))
-
-
-def test_a_shared_id_is_named_wherever_the_file_lies():
     train = split(THREE, name="train", folder="/elsewhere")
     with pytest.raises(SureshotError, match=r"train, 3 .* test, 2 .* share 1 videos: b\. "):
         check_disjoint(train, split({"b": ["x"], "d": ["y"]}))
@@ -144,11 +137,6 @@ def test_what_is_found_is_a_split_and_the_rest_is_missing(tmp_path):
     assert (split.missing, split.expected, split.label) == (("b", "e"), 9, "mine")
 
 
-def test_all_of_a_video_counts_unless_a_span_says_otherwise(tmp_path):
-    split = to_split(listing({"a": ["x"]}), "msvd", "val", [films(tmp_path, "a.mp4")])
-    assert (split.items[0].start, split.items[0].end, split.label) == (None, None, None)
-
-
 def test_empty_captions_of_the_videos_found_are_dropped_and_counted(tmp_path):
     films(tmp_path, "a.mp4", "b.mp4")
     captions = {"a": ["x", "", " \n"], "b": [""], "gone": ["", ""]}
@@ -157,14 +145,16 @@ def test_empty_captions_of_the_videos_found_are_dropped_and_counted(tmp_path):
     assert (split.dropped, split.missing) == (3, ("b", "gone"))
 
 
-def test_videos_without_any_caption_are_an_error(tmp_path):
-    with pytest.raises(SureshotError, match="None of the 1 videos found for msvd test has a"):
-        to_split(listing({"a": [], "b": ["x"]}), "msvd", "test", [films(tmp_path, "a.mp4")])
-
-
-def test_an_annotation_of_nothing_is_an_error(tmp_path):
-    with pytest.raises(SureshotError, match="msvd test lists no video"):
-        to_split(listing({}), "msvd", "test", [tmp_path])
+@pytest.mark.parametrize(
+    ("captions", "reason"),
+    [
+        ({"a": [], "b": ["x"]}, "None of the 1 videos found for msvd test has a"),
+        ({}, "msvd test lists no video"),
+    ],
+)
+def test_nothing_that_can_be_used_is_an_error(tmp_path, captions, reason):
+    with pytest.raises(SureshotError, match=reason):
+        to_split(listing(captions), "msvd", "test", [films(tmp_path, "a.mp4")])
 
 
 def test_only_the_videos_of_a_file_in_the_order_of_the_split(tmp_path):
@@ -174,12 +164,9 @@ def test_only_the_videos_of_a_file_in_the_order_of_the_split(tmp_path):
     assert (part.expected, part.names) == (3, whole.names)
 
 
-def test_a_video_of_another_split_is_named(tmp_path):
-    ids = put(tmp_path / "ids.txt", "a\nx\ny\n")
-    with pytest.raises(SureshotError, match=r"ids\.txt names 2 of 3 videos .* the first x;"):
-        listing({"a": ["x"]}).only(ids)
-
-
-def test_an_empty_file_of_ids_is_an_error(tmp_path):
-    with pytest.raises(SureshotError, match=r"ids\.txt is empty"):
-        listing({"a": ["x"]}).only(put(tmp_path / "ids.txt", "\n"))
+@pytest.mark.parametrize(
+    ("ids", "reason"), [("a\nx\ny\n", "names 2 of 3 videos .* the first x;"), ("\n", "is empty")]
+)
+def test_ids_of_another_split_and_no_ids_are_refused(tmp_path, ids, reason):
+    with pytest.raises(SureshotError, match=rf"ids\.txt {reason}"):
+        listing({"a": ["x"]}).only(put(tmp_path / "ids.txt", ids))

@@ -33,21 +33,15 @@ def bare_environment(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
-def test_folders_lie_below_the_home_folder(folder, variable, below) -> None:
+def test_folders_are_below_the_home_folder_unless_a_variable_moves_them(
+    folder, variable, below, monkeypatch
+) -> None:
     assert folder() == Path("/home/ann") / below
-
-
-@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
-def test_xdg_variables_move_folders(folder, variable, below, monkeypatch) -> None:
+    for relative in ("", "relative/folder", "~/folder"):
+        monkeypatch.setenv(variable, relative)
+        assert folder() == Path("/home/ann") / below
     monkeypatch.setenv(variable, "/big disk")
     assert folder() == Path("/big disk/sureshot")
-
-
-@pytest.mark.parametrize("value", ["", "relative/folder", "~/folder"])
-@pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
-def test_relative_xdg_variables_are_ignored(folder, variable, below, value, monkeypatch) -> None:
-    monkeypatch.setenv(variable, value)
-    assert folder() == Path("/home/ann") / below
 
 
 @pytest.mark.parametrize(("folder", "variable", "below"), KINDS)
@@ -72,53 +66,28 @@ def test_the_index_is_where_one_says_else_the_variable_else_the_data_folder(monk
     assert index_place("s3://bucket/index") == "s3://bucket/index"
 
 
-@pytest.mark.parametrize("name", ["bundled", "tiny", "openai/clip-vit-base-patch16"])
-def test_names_of_models_stay_as_they_are(name, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    assert absolute_model(name) == name
-
-
-def test_folders_of_models_become_absolute(tmp_path, monkeypatch):
+def test_names_of_models_stay_and_their_folders_become_absolute(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("bundled", "openai/clip-vit-base-patch16", "a" * 5000):
+        assert absolute_model(name) == name
     Path("mine").mkdir()
     for way in ("mine", "./mine", "mine/../mine", str(tmp_path / "mine"), "~/mine"):
         assert absolute_model(way) == str(tmp_path / "mine")
     assert absolute_model("./not-there") == str(tmp_path / "not-there")
+    assert is_folder_at(tmp_path) and not is_folder_at("a" * 5000)
 
 
-def test_relative_places_are_made_absolute(monkeypatch, tmp_path) -> None:
+def test_places_are_made_absolute_and_links_stay(monkeypatch, tmp_path) -> None:
     monkeypatch.chdir(tmp_path)
-    assert locate("a/../b") == f"{tmp_path}/b"
-    assert locate(Path("b/")) == f"{tmp_path}/b"
-
-
-def test_the_tilde_is_the_home_folder() -> None:
+    (tmp_path / "link").symlink_to(tmp_path)
+    assert locate("a/../b") == locate(Path("b/")) == f"{tmp_path}/b"
     assert locate("~/index") == "/home/ann/index"
-
-
-def test_the_tilde_of_an_unknown_user_is_a_name_like_any_other(monkeypatch, tmp_path) -> None:
-    monkeypatch.chdir(tmp_path)
     assert locate("~no-such-user/x") == f"{tmp_path}/~no-such-user/x"
-
-
-def test_links_stay_as_typed(tmp_path) -> None:
-    (tmp_path / "real").mkdir()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
     assert locate(tmp_path / "link") == f"{tmp_path}/link"
-
-
-@pytest.mark.parametrize("uri", ["s3://bucket/a%20b", "gs://b", "az://c/d/e"])
-def test_uris_pass_through(uri) -> None:
-    assert locate(uri) == uri
-    assert locate(uri + "/") == uri
-
-
-def test_a_file_uri_is_a_local_folder() -> None:
     assert locate("file:///a/b/") == "/a/b"
-
-
-def test_a_name_that_is_not_utf8_is_refused() -> None:
+    for uri in ("s3://bucket/a%20b", "gs://b", "az://c/d/e"):
+        assert locate(uri) == locate(uri + "/") == uri
     with pytest.raises(StoreError, match=r"not UTF-8.*--db"):
         locate(os.fsdecode(b"/v\xe9"))
 
@@ -149,11 +118,6 @@ def test_a_line_break_in_the_place_of_an_index_is_refused_in_a_sentence(name: st
     with pytest.raises(StoreError, match="holds a line break") as told:
         locate(name)
     assert str(told.value).isprintable()
-
-
-def test_a_name_too_long_is_no_folder(tmp_path: Path) -> None:
-    assert is_folder_at(tmp_path) and not is_folder_at("a" * 5000)
-    assert absolute_model("a" * 5000) == "a" * 5000
 
 
 def test_addresses_of_objects_are_kept_and_do_not_climb(bucket) -> None:

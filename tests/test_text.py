@@ -83,7 +83,7 @@ def test_seconds_and_clock_times_are_read(text, seconds):
 
 
 @pytest.mark.parametrize(
-    "text", ["", ":", "1:", "a", "1:2:3:4", "-5", "1:-30", "nan", "inf", "1e999", "1h30m"]
+    "text", ["", ":", "1:", "a", "1:2:3:4", "-5", "1:-30", "nan", "inf", "1e308:0:0", "1h30m"]
 )
 def test_what_is_no_time_is_refused_with_an_example(text):
     with pytest.raises(QueryError, match="is not a time; write seconds"):
@@ -93,11 +93,6 @@ def test_what_is_no_time_is_refused_with_an_example(text):
 @given(st.integers(0, 10**7))
 def test_a_time_shown_is_read_as_itself(seconds):
     assert parse_time(timecode(float(seconds))) == seconds
-
-
-def test_a_time_beyond_all_numbers_is_refused() -> None:
-    with pytest.raises(QueryError):
-        parse_time("1e308:0:0")
 
 
 def test_paths_are_shown_without_half_characters_and_what_steers_a_terminal():
@@ -122,12 +117,9 @@ def test_lengths_of_time_in_words(seconds, words):
     assert duration(float(seconds)) == words
 
 
-@pytest.mark.parametrize("coding", ["utf-8", "utf-8-sig", "utf-16"])
-def test_files_of_text_are_read_as_editors_write_them(coding):
-    assert decoded("é\n日本".encode(coding)) == "é\n日本"
-
-
 def test_bytes_that_are_no_text_are_refused_or_replaced():
+    for coding in ("utf-8", "utf-8-sig", "utf-16"):
+        assert decoded("é\n日本".encode(coding)) == "é\n日本"
     with pytest.raises(UnicodeDecodeError):
         decoded(b"a\xff")
     assert decoded(b"a\xff", "replace") == "a\ufffd"

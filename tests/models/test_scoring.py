@@ -13,7 +13,6 @@ from sureshot.models.scoring import (
     expected_distance,
     kl_distance,
     labelled_distance,
-    rerank_as_printed,
     sample_cosines,
     sample_distance,
     token_interaction,
@@ -288,24 +287,6 @@ def test_an_item_without_a_token_scores_minus_infinity_and_harms_no_other():
 
 def draw(seed=0):
     return torch.Generator().manual_seed(seed)
-
-
-def test_the_printed_rule_one_pair_at_a_time():
-    similarity = torch.rand(3, 4, generator=draw(), dtype=torch.float64) * 2 - 1
-    distance = torch.rand(3, 4, generator=draw(1), dtype=torch.float64) * 2
-    of_similarity, of_distance = (torch.rand(3, generator=draw(s)).double() for s in (2, 3))
-    scores = rerank_as_printed(
-        similarity, distance, of_similarity, of_distance, gamma_distance=0.3, gamma_similarity=0.7
-    )
-    for i in range(3):
-        for j in range(4):
-            expected = (
-                math.exp(-0.3 * of_distance[i])
-                * (1 - distance[i, j])
-                * math.exp(-0.7 * of_similarity[i])
-                * similarity[i, j]
-            )
-            assert scores[i, j].item() == pytest.approx(expected.item(), rel=1e-12)
 
 
 def test_bonus_is_the_standard_score_in_units_of_the_scores():

@@ -1,7 +1,5 @@
 """The transformer: against one written with loops, and against CLIP4Clip's and UATVR's numbers."""
 
-import math
-
 import pytest
 import torch
 from transformers import CLIPTextConfig
@@ -11,7 +9,6 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import LocalAggregation
 from sureshot.models.layers.pooling import mean_of_units
 from sureshot.models.layers.transformer import (
-    Block,
     SequentialTransformer,
     Transformer,
     draw_as_torch,
@@ -19,52 +16,9 @@ from sureshot.models.layers.transformer import (
 )
 from tests.models.layers.weights import blocks, load, sample, shake, tensor
 
-
-def norm(vector, layer):
-    centred = vector - vector.mean()
-    return centred / math.sqrt(centred.square().mean() + layer.eps) * layer.weight + layer.bias
-
-
-def block_one_token_at_a_time(block, tokens, mask):
-    """The block of one item, over its real tokens only, one token and one head at a time."""
-    real = [token for token, there in zip(tokens, mask, strict=True) if there]
-    dim = len(real[0])
-    weight, bias = block.queries_keys_values.weight, block.queries_keys_values.bias
-    packed = [weight @ norm(token, block.norm_attention) + bias for token in real]
-    width = dim // block.heads
-    out = []
-    for token, own in zip(real, packed, strict=True):
-        seen = []
-        for head in range(block.heads):
-            at = slice(head * width, (head + 1) * width)
-            logits = [own[:dim][at] @ p[dim : 2 * dim][at] / math.sqrt(width) for p in packed]
-            total = sum(math.exp(logit) for logit in logits)
-            mixed = sum(
-                math.exp(logit) / total * p[2 * dim :][at]
-                for logit, p in zip(logits, packed, strict=True)
-            )
-            seen.append(mixed)
-        token = token + block.out.weight @ torch.cat(seen) + block.out.bias
-        wide = block.widen.weight @ norm(token, block.norm_mlp) + block.widen.bias
-        bent = torch.stack([x / (1 + torch.exp(-1.702 * x)) for x in wide])
-        out.append(token + block.narrow.weight @ bent + block.narrow.bias)
-    return torch.stack(out)
-
-
 MASK = torch.tensor(
     [[True] * 5, [True, True, False, False, True], [False, False, True] + [False] * 2]
 )
-
-
-@pytest.mark.parametrize("heads", [1, 3])
-def test_block_agrees_with_one_token_at_a_time(heads):
-    block = Block(6, heads).double().requires_grad_(False)
-    shake(block)
-    tokens = sample(3, 5, 6, dtype=torch.float64)
-    seen = block(tokens, MASK)
-    for item in range(3):
-        expected = block_one_token_at_a_time(block, tokens[item], MASK[item])
-        torch.testing.assert_close(seen[item][MASK[item]], expected)
 
 
 def sequential(extra=0, positions=9, seed=0):

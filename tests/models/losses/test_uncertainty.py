@@ -5,7 +5,6 @@ import re
 
 import pytest
 import torch
-from torch.distributions import Dirichlet
 
 from sureshot.models.losses.contrastive import info_nce
 from sureshot.models.losses.uncertainty import (
@@ -50,19 +49,6 @@ def test_loss_and_vacuity_are_the_released_codes(golden):
         assert rows == pytest.approx(expected["per_row"], rel=1e-6)
         returned = (1 - opinion(found).vacuity).tolist()
         assert returned == pytest.approx(expected["returned_second"], rel=1e-6, abs=1e-8)
-
-
-def test_rows_are_the_expected_squared_error_of_a_dirichlet_distribution():
-    found = noise(0, 4, 5).abs() * 3
-    labels = torch.rand(4, 5, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
-    for i in range(4):
-        dirichlet = Dirichlet(found[i] + 1)
-        closed = ((labels[i] - dirichlet.mean).square() + dirichlet.variance).sum().item()
-        assert evidential_rows(found, labels)[i].item() == pytest.approx(closed, rel=1e-9)
-    torch.manual_seed(0)
-    drawn = Dirichlet(found + 1).sample((20000,))
-    expected = (drawn - labels).square().sum(-1).mean(0)
-    assert torch.allclose(evidential_rows(found, labels), expected, rtol=0.03)
 
 
 @pytest.mark.parametrize("s", [-300.0, -2.0, -0.1, 0.0, 0.3, 1.0, 7.0])
@@ -150,29 +136,6 @@ def pcme(golden):
     return images, captions, cases, file["outputs"]
 
 
-def slow_cost(text, video, matched, a, b, factor):
-    """One pair of samples at a time."""
-    total = 0.0
-    for one in text:
-        for other in video:
-            distance = math.sqrt((one - other).square().sum().item() + 1e-6)
-            p = 1 / (1 + math.exp(-factor * (b - a * distance)))
-            total += p if matched else 1 - p
-    return -math.log(total / (len(text) * len(video)))
-
-
-@pytest.mark.parametrize("doubled", [False, True])
-def test_cost_is_that_of_a_loop_over_samples(doubled):
-    texts, videos = noise(0, 3, 2, 4), noise(1, 2, 3, 4)
-    matched = torch.tensor([[True, False], [False, True], [True, False]])
-    cost = match_cost(texts, videos, matched, 1.5, 2.0, doubled=doubled)
-    for i in range(3):
-        for j in range(2):
-            pair = texts[i], videos[j], matched[i, j]
-            expected = slow_cost(*pair, 1.5, 2.0, 2 if doubled else 1)
-            assert cost[i, j].item() == pytest.approx(expected, rel=1e-9)
-
-
 def test_the_doubled_sigmoid_summed_over_pairs_is_pcme(pcme):
     images, captions, cases, outputs = pcme
     matched = torch.eye(len(images)).bool()
@@ -242,13 +205,5 @@ def test_the_bidirectional_margin_is_the_mean_over_wrong_pairs_as_released(golde
         if name.endswith("_fixnormTrue")
     }
     for margin, expected in outputs.items():
-        hinges = [
-            max(0.0, margin + wrong - scores[i][i])
-            for i in range(len(scores))
-            for j in range(len(scores))
-            if i != j
-            for wrong in (scores[i][j], scores[j][i])
-        ]
         found = max_margin(torch.tensor(scores, dtype=torch.float64), margin).item()
-        assert found == pytest.approx(math.fsum(hinges) / len(hinges), rel=1e-12)
         assert found == pytest.approx(expected, abs=1e-6)

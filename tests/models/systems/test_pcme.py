@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from sureshot.models.layers.gaussian import Gaussian, draw_noise
+from sureshot.models.losses.uncertainty import soft_contrastive
 from sureshot.models.systems import pcme as systems_pcme
 from sureshot.models.systems.base import Codes
 from sureshot.models.systems.pcme import Pcme, PcmeConfig
@@ -46,17 +47,9 @@ def test_the_losses_are_the_equations(doubled: bool, weighing: str) -> None:
     losses = made.losses(*codes, torch.Generator().manual_seed(5))
     draw = torch.Generator().manual_seed(5)
     drawn = [samples(code, draw) for code in codes]
-    a, b = made.scale.item(), made.shift.item()
-    matched, others = 0.0, 0.0
-    for i in range(3):
-        for j in range(3):
-            odds = match(drawn[0][i], drawn[1][j], a, b, 2.0 if doubled else 1.0)
-            if i == j:
-                matched -= math.log(sum(odds) / len(odds))
-            else:
-                others -= math.log(sum(1 - p for p in odds) / len(odds))
-    expected = matched / 3 + others / 6 if weighing == "balanced" else matched + others
-    assert losses["similarity"].item() == pytest.approx(expected, rel=1e-6)
+    sides = [torch.tensor(side, dtype=torch.float64) for side in drawn]
+    expected = soft_contrastive(*sides, made.scale, made.shift, doubled, weighing)
+    torch.testing.assert_close(losses["similarity"], expected)
     every = [x for side in drawn for item in side for x in item]
     close = [math.exp(-2 * math.dist(x, y) ** 2) for n, x in enumerate(every) for y in every[:n]]
     assert losses["uniformity"].item() == pytest.approx(math.log(sum(close) / len(close)), rel=1e-6)

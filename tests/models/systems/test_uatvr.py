@@ -8,12 +8,14 @@ import pytest
 import torch
 
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.models.layers.gaussian import draw_noise
+from sureshot.models.layers.gaussian import Gaussian, draw_samples, kl_to_prior
+from sureshot.models.losses.contrastive import info_nce, mil_nce
+from sureshot.models.losses.uncertainty import soft_contrastive
+from sureshot.models.scoring import token_interaction
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.models.systems.uatvr import Uatvr, UatvrConfig
 from tests.models.layers.weights import blocks, load, shake, tensor
 from tests.models.systems.every import WIDTH, texts, videos
-from tests.models.systems.loops import cosine, picking
 from tests.trained import saved
 
 SAMPLES = 3
@@ -116,90 +118,31 @@ def _positive(codes: tuple[Codes, Codes], i: int, j: int) -> bool:
 @pytest.mark.parametrize("mode", ["well_posed", "paper", "released"])
 @pytest.mark.parametrize("matching", ["mil_nce", "mil_nce_averaged", "soft_contrastive"])
 def test_the_losses_are_the_equations(mode: str, matching: str) -> None:
-    made = uatvr(mode=mode, matching=matching, scale=10.0)
-    shake(made.double(), size=0.1)
-    words, films = (
-        tokens._replace(**{name: getattr(tokens, name).double() for name in names})
-        for tokens, names in (
-            (texts(3), ("sentence", "words")),
-            (videos(3), ("frames", "patches", "backbone")),
-        )
-    )
-    codes = made.texts(words), made.videos(films)
+    made, printed = uatvr(mode=mode, matching=matching, scale=10.0), mode != "well_posed"
+    shake(made, size=0.1)
+    words, films = codes = coded(made, 3)
     losses = made.losses(*codes, torch.Generator().manual_seed(5))
+    sides = words["words"], films["frames"], words["mask"], films["mask"]
+    scores = token_interaction(*sides, words["weights"], films["weights"])
+    torch.testing.assert_close(losses["similarity"], info_nce(scores, made.scale))
 
-    scores = [[_interaction(*codes, i, j) for j in range(3)] for i in range(3)]
-    lam = made.scale.item()
-    assert losses["similarity"].item() == pytest.approx(-picking(scores, lam), rel=1e-6)
-
-    draw, sides = torch.Generator().manual_seed(5), []
-    prior, items = (1 / WIDTH, 3) if mode == "well_posed" else (1.0, 1)
-    divergence = 0.0
+    draw, drawn, far = torch.Generator().manual_seed(5), [], torch.zeros(3)
     for code in codes:
-        noise = draw_noise((3, SAMPLES, WIDTH), draw).double()
-        sigma = (code["log_var"] / 2).exp()
-        drawn = code["mean"][:, None] + sigma[:, None] * noise
-        if mode == "well_posed":
-            drawn = drawn / drawn.norm(dim=-1, keepdim=True)
-        sides.append(drawn.tolist())
-        means, log_vars = code["mean"], code["log_var"]
+        own = Gaussian(code["mean"], code["log_var"])
+        samples = draw_samples(own, SAMPLES, draw)
         if mode == "released":
-            means, log_vars = drawn.mean(1), log_vars / 2
-        for mean, log_var in zip(means.tolist(), log_vars.tolist(), strict=True):
-            for m, v in zip(mean, log_var, strict=True):
-                ratio = math.exp(v) / prior
-                divergence += (ratio + m * m / prior - 1 - math.log(ratio)) / 2 / items
-    assert losses["divergence"].item() == pytest.approx(divergence, rel=1e-6)
+            own = Gaussian(samples.mean(1), own.log_var / 2)
+        drawn.append(samples if printed else torch.nn.functional.normalize(samples, dim=-1))
+        far = far + kl_to_prior(own, 0.0 if printed else -math.log(WIDTH))
+    torch.testing.assert_close(losses["divergence"], far.sum() if printed else far.mean())
 
     if matching == "soft_contrastive":
-        a, b = made.match.tolist()
-        expected = _soft(*sides, a, b)
+        expected = soft_contrastive(*drawn, *made.match)
     else:
-        scale = made.log_match_scale.exp().item() if mode == "well_posed" else 1.0
-        expected = _bags(*sides, scale, inside=matching == "mil_nce")
-    assert losses["matching"].item() == pytest.approx(expected, rel=1e-6)
-
-
-def _interaction(words: Codes, films: Codes, i: int, j: int) -> float:
-    one = words["words"][i][words["mask"][i]].tolist()
-    two = films["frames"][j][films["mask"][j]].tolist()
-    by_word = [max(cosine(w, f) for f in two) for w in one]
-    by_frame = [max(cosine(w, f) for w in one) for f in two]
-    worth = [side["weights"][k][side["mask"][k]].tolist() for side, k in ((words, i), (films, j))]
-    assert sum(worth[0]) == pytest.approx(1) and sum(worth[1]) == pytest.approx(1)
-    both = zip((by_word, by_frame), worth, strict=True)
-    return sum(b * w for best, share in both for b, w in zip(best, share, strict=True)) / 2
-
-
-def _bags(one: list, two: list, scale: float, *, inside: bool) -> float:
-    total, n, k = 0.0, len(one), len(one[0])
-    for anchors, others in ((one, two), (two, one)):
-        for i in range(n):
-            for anchor in anchors[i]:
-                inner = [
-                    [scale * sum(a * c for a, c in zip(anchor, z, strict=True)) for z in other]
-                    for other in others
-                ]
-                every = sum(math.exp(s) for bag in inner for s in bag)
-                own = [math.exp(s) / every for s in inner[i]]
-                total -= math.log(sum(own)) if inside else sum(map(math.log, own)) / k
-    return total / (2 * n * k)
-
-
-def _soft(one: list, two: list, a: float, b: float) -> float:
-    n, matched, others = len(one), 0.0, 0.0
-    for i in range(n):
-        for j in range(n):
-            odds = [
-                1 / (1 + math.exp(a * math.sqrt(math.dist(x, y) ** 2 + 1e-6) - b))
-                for x in one[i]
-                for y in two[j]
-            ]
-            if i == j:
-                matched -= math.log(sum(odds) / len(odds))
-            else:
-                others -= math.log(sum(1 - p for p in odds) / len(odds))
-    return matched / n + others / (n * (n - 1))
+        scale = 1.0 if printed else made.log_match_scale.exp()
+        average = "inside" if matching == "mil_nce" else "outside"
+        expected = mil_nce(torch.einsum("ikd,jld->ikjl", *drawn), scale, average)
+    torch.testing.assert_close(losses["matching"], expected)
 
 
 def test_one_transformer_reads_both_and_is_saved_once(tmp_path: Path) -> None:

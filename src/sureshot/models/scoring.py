@@ -252,9 +252,7 @@ def rerank_as_printed(
     distance: Float[Tensor, "queries candidates"],
     similarity_vacuity: Float[Tensor, " queries"],
     distance_vacuity: Float[Tensor, " queries"],
-    *,
-    gamma_distance: float = 0.1,
-    gamma_similarity: float = 0.1,
+    gamma: float = 0.1,
 ) -> Float[Tensor, "queries candidates"]:
     r"""The paper's product of similarity, closeness and the query's certainty.
 
@@ -267,12 +265,13 @@ def rerank_as_printed(
     branches reject (-0.3 and -0.3) beats one that both accept a little (0.28 and 0.28).
     `rerank` does neither.
 
-    In [-2, 2], of cosines s, cosine distances d in [0, 2] and vacuities u in (0, 1].
+    In [-2, 2], of cosines s, cosine distances d in [0, 2] and vacuities u in (0, 1]; both gammas
+    are one number, as in the paper's settings.
 
     References:
         DUQ eq. 16, with the closing bracket that is missing in print.
     """
-    factor = (-gamma_distance * distance_vacuity - gamma_similarity * similarity_vacuity).exp()
+    factor = (-gamma * distance_vacuity - gamma * similarity_vacuity).exp()
     return factor[:, None] * (1 - distance) * similarity
 
 

@@ -24,37 +24,28 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
         engine: ``torch`` or ``openvino``, which the bundled models and ``bridge`` know; None takes
             OpenVINO where it is installed.
     """
-    match name:
-        case "bundled" | "bundled-bf16":
-            from sureshot.models.encoders.bundled import BundledEncoder
+    if name in ("bundled", "bundled-bf16", "bridge"):
+        from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
 
-            precision: Precision = "f32" if name == "bundled" else "bf16"
-            return BundledEncoder(device, engine=engine, precision=precision)
-        case "bridge":
-            from sureshot.models.encoders.bundled import BridgeEncoder
-
+        if name == "bridge":
             return BridgeEncoder(device, engine=engine)
+        precision: Precision = "f32" if name == "bundled" else "bf16"
+        return BundledEncoder(device, engine=engine, precision=precision)
     if engine == "openvino":
         raise ModelError(
             f"The model {name} computes with torch alone; leave out {option('engine')}."
         )
-    match name:
-        case "tiny":
-            from sureshot.models.encoders.toy import TinyEncoder
+    if name == "tiny":
+        from sureshot.models.encoders.toy import TinyEncoder
 
-            return TinyEncoder(device)
-        case "small":
-            from sureshot.models.encoders.small import SmallEncoder
+        return TinyEncoder(device)
+    if name == "small" or _kind_of(name) == "sureshot-small":
+        from sureshot.models.encoders.small import SmallEncoder
 
-            return SmallEncoder(device=device)
-        case _ if _kind_of(name) == "sureshot-small":
-            from sureshot.models.encoders.small import SmallEncoder
+        return SmallEncoder(device=device) if name == "small" else SmallEncoder.load(name, device)
+    from sureshot.models.encoders.clip import ClipEncoder
 
-            return SmallEncoder.load(name, device)
-        case _:
-            from sureshot.models.encoders.clip import ClipEncoder
-
-            return ClipEncoder.load(name, device)
+    return ClipEncoder.load(name, device)
 
 
 def _kind_of(folder: str) -> str:

@@ -147,6 +147,7 @@ class System(nn.Module):
         reads_words: whether it reads word tokens, which a stem may leave out.
         passes: how often training goes through the data in an epoch.
         vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
+        vector_code: name of these vectors among the codes; None is ``sentence`` and ``video``.
         reads_experts: whether it reads features that were extracted beforehand.
         searches: whether an index can be searched with it: it reads frames alone of a video, and
             its vectors are in their space.
@@ -163,6 +164,7 @@ class System(nn.Module):
     reads_words = True
     passes = 1
     vector_width: int | None = None
+    vector_code: str | None = None
     reads_experts = False
     searches = True
     frozen: Frozen = "nothing"
@@ -230,11 +232,11 @@ class System(nn.Module):
 
     def text_vectors(self, texts: Codes) -> Texts:
         """Unit vectors whose inner products with `video_vectors` choose candidates for a search."""
-        return unit(texts["sentence"])
+        return texts[self.vector_code] if self.vector_code else unit(texts["sentence"])
 
     def video_vectors(self, videos: Codes) -> Videos:
         """Unit vectors of videos, computed without any text."""
-        return videos["video"]
+        return videos[self.vector_code or "video"]
 
     def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs dim"]:
         """Unit vector of video i as text i sees it; where texts have no say, as no text does."""

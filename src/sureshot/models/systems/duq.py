@@ -240,7 +240,7 @@ class Duq(PooledSystem):
     def printed(self, texts: Codes, videos: Codes, gamma: float | None = None) -> Scores:
         """The re-ranked score as printed, its uncertainties taken over all ``videos``.
 
-        Without a branch, the factors of the distribution are left out. Both gammas are ``gamma``.
+        Without a branch, the factors of the distribution are left out.
         """
         feature = self.feature(texts, videos)
         gamma = self.config.gamma if gamma is None else gamma
@@ -249,9 +249,7 @@ class Duq(PooledSystem):
         if self.config.branch:
             distance = self.expected(texts, videos)
             apart = opinion(self._far_clues(distance)).vacuity
-        return rerank_as_printed(
-            feature, distance, seen, apart, gamma_distance=gamma, gamma_similarity=gamma
-        )
+        return rerank_as_printed(feature, distance, seen, apart, gamma)
 
     def losses(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None

@@ -41,7 +41,7 @@ from torch.nn.functional import pad
 from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.layers.transformer import Transformer, embedding, places
 from sureshot.models.losses.contrastive import Eta, key_nce
-from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Videos
+from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
 from sureshot.models.systems.base import (
     Codes,
     System,
@@ -121,6 +121,7 @@ class HiT(System):
     Config = HitConfig
 
     shares_scale = False
+    vector_code = "semantic"
 
     banks: Float[Tensor, "levels sides bank dim"]
     stored: Tensor
@@ -187,14 +188,6 @@ class HiT(System):
         if self.training:
             self._fresh = torch.stack(fresh)
         return found
-
-    def text_vectors(self, texts: Codes) -> Texts:
-        """The semantic level."""
-        return texts["semantic"]
-
-    def video_vectors(self, videos: Codes) -> Videos:
-        """The semantic level."""
-        return videos["semantic"]
 
     def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Sentence and words at the feature level, which is computed once more."""

@@ -53,7 +53,7 @@ from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
-from sureshot.models.shapes import Scalar, Scores, Texts, Videos
+from sureshot.models.shapes import Scalar, Scores
 from sureshot.models.systems.base import (
     Codes,
     System,
@@ -105,6 +105,7 @@ class Pcme(System):
     Config = PcmeConfig
 
     shares_scale = False
+    vector_code = "mean"
 
     text_noise: Tensor
     video_noise: Tensor
@@ -165,14 +166,6 @@ class Pcme(System):
             one, other = (kl_to_prior(side, self.prior) for side in sides)
             found["divergence"] = (one + other).mean()
         return found
-
-    def text_vectors(self, texts: Codes) -> Texts:
-        """The means."""
-        return texts["mean"]
-
-    def video_vectors(self, videos: Codes) -> Videos:
-        """The means."""
-        return videos["mean"]
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Of each item the geometric mean of its deviations, and the log of its total variance.

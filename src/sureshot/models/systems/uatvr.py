@@ -61,7 +61,7 @@ from sureshot.models.losses.contrastive import Average, Eta, info_nce, mil_nce
 from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import soft_contrastive
 from sureshot.models.scoring import sample_cosines, token_interaction
-from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Texts, Tokens, Videos
+from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens
 from sureshot.models.systems.base import (
     Codes,
     Scale,
@@ -161,6 +161,7 @@ class Uatvr(System):
     Config = UatvrConfig
 
     frozen = "embeddings"
+    vector_code = "whole"  # of words or frames, without the first and without learned tokens
 
     def __init__(self, config: UatvrConfig, width: int) -> None:
         super().__init__(config.scale)
@@ -258,14 +259,6 @@ class Uatvr(System):
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found
-
-    def text_vectors(self, texts: Codes) -> Texts:
-        """The mean of the words, without the first and without learned tokens."""
-        return texts["whole"]
-
-    def video_vectors(self, videos: Codes) -> Videos:
-        """The mean of the frames, without learned tokens."""
-        return videos["whole"]
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of texts or of videos; None where their spreads are not trained."""

@@ -235,6 +235,7 @@ def test_parts_that_are_off_cost_nothing_and_are_not_trained() -> None:
         assert made.losses(*codes).keys() == names
         on = "matching" in names
         assert ("mean" in codes[0], "mean" in codes[1], bool(made.measures(*codes))) == (on,) * 3
+        assert (made.gaussian(codes[0]) is not None) == on
     state = torch.get_rng_state()
     made.losses(*codes)
     assert torch.equal(torch.get_rng_state(), state)

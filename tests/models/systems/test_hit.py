@@ -7,15 +7,11 @@ import torch
 
 from sureshot.errors import SureshotError
 from sureshot.models.losses.contrastive import key_nce
-from sureshot.models.model import Model, Stem, StemConfig
-from sureshot.models.systems.base import Codes, Sizes, objective
+from sureshot.models.systems.base import Codes, objective
 from sureshot.models.systems.hit import HiT, HitConfig
-from sureshot.research.training.distributed import rank, same_start
 from sureshot.research.training.optim import groups
-from sureshot.research.training.step import StepOptions, gradients, update
 from tests.models.layers.weights import shake
 from tests.models.systems.every import WIDTH, texts, videos
-from tests.research.training import toy
 
 LEVELS = ("feature", "semantic")
 
@@ -206,47 +202,6 @@ def test_no_bank_is_no_bank() -> None:
     assert made.banks.numel() == 0
     again = made.losses(*coded(made, 3))
     torch.testing.assert_close(alone["similarity"], again["similarity"])
-
-
-# --- training -------------------------------------------------------------------------------------
-
-
-def net(seed: int = 0, bank: int = 16) -> Model:
-    torch.manual_seed(seed)
-    stem = Stem(StemConfig("linear", 4, 0.2), Sizes(toy.DIM, toy.CHANNELS))
-    return Model(stem, HiT(HitConfig(2, 2, 8, momentum=0.5, bank=bank, scale=5.0), 4))
-
-
-def some_steps(micro: int | None = None) -> dict[str, torch.Tensor]:
-    """Weights and banks after three steps; each process starts with weights of its own."""
-    torch.set_num_threads(1)
-    pairs, made = toy.Pairs(), net(seed=rank()).train()
-    same_start(made)
-    for module in made.modules():  # noise differs between batchings
-        if isinstance(module, torch.nn.Dropout):
-            module.p = 0.0
-    optimiser = torch.optim.AdamW(groups([(made, 0.01)], 0.1))
-    batches = [[0, 3, 4, 7, 9, 10, 13], [2, 5, 8, 11], [1, 22, 14, 17, 6, 20, 18, 12]]
-    for step, rows in enumerate(batches):
-
-        def embed(chosen):
-            return made.texts(pairs.texts(chosen)), made.videos(pairs.videos(chosen))
-
-        gradients(made.system, embed, rows, StepOptions(micro_batch=micro), step=step)
-        update(optimiser, made, made.system, share=1.0, clip=1.0)
-    return dict(made.state_dict())
-
-
-def close(found: dict, expected: dict) -> None:
-    assert found.keys() == expected.keys()
-    for name, tensor in expected.items():
-        torch.testing.assert_close(found[name], tensor, atol=2e-5, rtol=1e-4, msg=name)
-
-
-def test_micro_batches_fill_the_same_banks() -> None:
-    whole = some_steps()
-    assert whole["system.stored"].item() == 19
-    close(some_steps(micro=3), whole)
 
 
 # --- what does not fit ----------------------------------------------------------------------------

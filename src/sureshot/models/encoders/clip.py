@@ -107,9 +107,9 @@ class Snapshot:
 
     def complete(self) -> bool:
         """Whether nothing is missing that a hub model has; a folder of one's own may have less."""
-        needed = {CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS])}
-        present = {path.name for path in self.folder.iterdir() if path.is_file()}
-        return needed <= present and not present.isdisjoint((IMAGES, PROCESSOR))
+        needed = (CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS]))
+        present = all((self.folder / name).is_file() for name in needed)
+        return present and any((self.folder / name).is_file() for name in (IMAGES, PROCESSOR))
 
     def refuse(self, reason: str, fix: str) -> ModelError:
         """The error that says why this folder cannot be used, and what to do."""

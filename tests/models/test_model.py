@@ -8,7 +8,7 @@ import torch
 from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.experts import pack
 from sureshot.models.model import Stem, StemConfig
-from sureshot.models.systems.base import Sizes, VideoTokens, video_tokens, without_first
+from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, video_tokens
 from tests.models.systems.every import EXPERTS, SIZES, WIDTH, texts, videos
 
 
@@ -111,7 +111,7 @@ def test_videos_in_half_precision_become_single() -> None:
 def test_a_mask_without_the_first_word_keeps_an_only_one() -> None:
     mask = torch.tensor([[True, True, True], [True, False, False], [True, True, False]])
     kept = mask.clone()
-    assert without_first(mask).tolist() == [
+    assert TextTokens(torch.zeros(3, 2), torch.zeros(3, 3, 2), mask).without_first.tolist() == [
         [False, True, True],
         [True, False, False],
         [False, True, False],

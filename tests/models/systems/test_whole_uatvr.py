@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 
 from sureshot.models.layers import gaussian
-from sureshot.models.systems.base import Codes, TextTokens, VideoTokens, unit
+from sureshot.models.layers.pooling import unit
+from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.models.systems.uatvr import Uatvr
 from tests.golden.whole import (
     LOSS,

@@ -5,6 +5,7 @@ Spread is held as the logarithm of the variance and nothing else, so the deviati
 """
 
 import math
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import torch
@@ -22,6 +23,11 @@ class Gaussian(NamedTuple):
 
     mean: Float[Tensor, "*n d"]
     log_var: Float[Tensor, "*n d"]  # natural logarithm of the variance of each dimension
+
+
+def gaussian_of(codes: Mapping[str, Tensor]) -> Gaussian:
+    """The Gaussians among the codes of texts or videos, ``mean`` and ``log_var``."""
+    return Gaussian(codes["mean"], codes["log_var"])
 
 
 def draw_noise(

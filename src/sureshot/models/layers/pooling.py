@@ -8,16 +8,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from sureshot.models.layers.transformer import Block, dividing, identity, linear, xavier
-from sureshot.models.shapes import (
-    FrameMask,
-    Frames,
-    Mask,
-    Scores,
-    Texts,
-    Tokens,
-    Vectors,
-    Videos,
-)
+from sureshot.models.shapes import FrameMask, Frames, Mask, Scores, Texts, Tokens, Vectors, Videos
 
 
 def mean_of_units(frames: Frames, mask: FrameMask) -> Videos:
@@ -41,6 +32,11 @@ def mean_of_units(frames: Frames, mask: FrameMask) -> Videos:
     """
     units = functional.normalize(frames.masked_fill(~mask[..., None], 0), dim=-1)
     return functional.normalize(masked_mean(units, mask), dim=-1)
+
+
+def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    """Vectors at unit length; a zero vector stays zero."""
+    return functional.normalize(x, dim=-1)
 
 
 def masked_mean(tokens: Tokens, mask: Mask) -> Vectors:

@@ -16,13 +16,13 @@ from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeVar
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import normalize
 
 from sureshot.errors import SureshotError
 from sureshot.models import systems
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures
 from sureshot.models.encoders.experts import ExpertSizes
-from sureshot.models.layers.gaussian import Gaussian
+from sureshot.models.layers.gaussian import Gaussian, gaussian_of
+from sureshot.models.layers.pooling import unit
 from sureshot.models.losses.contrastive import Eta, info_nce
 from sureshot.models.shapes import (
     FrameMask,
@@ -48,6 +48,18 @@ class TextTokens(NamedTuple):
     sentence: Texts
     words: Words
     mask: WordMask
+
+    @property
+    def without_first(self) -> WordMask:
+        """The mask without the first word, an encoder's start of a sentence; an only one stays."""
+        first = torch.zeros(1, dtype=torch.long, device=self.mask.device)
+        rest = self.mask.index_fill(1, first, False)
+        return rest | (self.mask & ~rest.any(1, keepdim=True))
+
+    def require_words(self, system: str) -> None:
+        """Refuse texts whose words a stem left out."""
+        if self.words.shape[-1] != self.sentence.shape[-1]:
+            raise SureshotError(f"{system} reads the words of a text; set stem.words to true.")
 
 
 class _Videos(NamedTuple):
@@ -108,19 +120,6 @@ def video_tokens(features: VideoFeatures, device: str | torch.device = "cpu") ->
     arrays = {field.name: getattr(features, field.name) for field in fields(features)}
     tensors = {n: torch.from_numpy(a).to(device) for n, a in arrays.items() if a is not None}
     return VideoTokens(**{n: t if t.dtype == torch.bool else t.float() for n, t in tensors.items()})
-
-
-def without_first(mask: WordMask) -> WordMask:
-    """A mask without the first word, an encoder's start of a sentence; of one word, with it."""
-    first = torch.zeros(1, dtype=torch.long, device=mask.device)
-    rest = mask.index_fill(1, first, False)
-    return rest | (mask & ~rest.any(1, keepdim=True))
-
-
-def require_words(tokens: TextTokens, system: str) -> None:
-    """Refuse texts whose words a stem left out."""
-    if tokens.words.shape[-1] != tokens.sentence.shape[-1]:
-        raise SureshotError(f"{system} reads the words of a text; set stem.words to true.")
 
 
 V = TypeVar("V")
@@ -284,16 +283,6 @@ def merged(*parts: Mapping[str, V]) -> dict[str, V]:
             )
         together |= part
     return together
-
-
-def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-    """Vectors at unit length; a zero vector stays zero."""
-    return normalize(x, dim=-1)
-
-
-def gaussian_of(codes: Codes) -> Gaussian:
-    """The Gaussians among the codes of texts or videos, ``mean`` and ``log_var``."""
-    return Gaussian(codes["mean"], codes["log_var"])
 
 
 def rows(codes: Codes, chosen: Any) -> Codes:

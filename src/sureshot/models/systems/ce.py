@@ -49,19 +49,11 @@ from torch import Tensor, nn
 from torch.nn.functional import layer_norm, normalize
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.layers.pooling import masked_mean, unit
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import max_margin
 from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Vectors, Videos
-from sureshot.models.systems.base import (
-    Codes,
-    Sizes,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    unit,
-)
+from sureshot.models.systems.base import Codes, Sizes, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within, build
 
 

@@ -28,7 +28,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.pooling import mean_of_units, unit
 from sureshot.models.layers.transformer import (
     Block,
     Transformer,
@@ -40,17 +40,7 @@ from sureshot.models.layers.transformer import (
 )
 from sureshot.models.losses.contrastive import Eta, info_nce
 from sureshot.models.shapes import FrameMask, Frames, Mask, Scalar, Scores, Tokens, Vectors
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    require_words,
-    unit,
-    without_first,
-)
+from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 _EPS = 1e-12  # of the layer norms in transformers, as in CLIP4Clip
@@ -178,8 +168,8 @@ class Clip2Video(System):
         codes = {"sentence": unit(tokens.sentence)}
         if self.alignment is None:
             return codes
-        require_words(tokens, "The alignment of CLIP2Video")
-        return codes | {"aligned": self.alignment(tokens.words, without_first(tokens.mask))}
+        tokens.require_words("The alignment of CLIP2Video")
+        return codes | {"aligned": self.alignment(tokens.words, tokens.without_first)}
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """The frames after the transformer, their mean, and the frames at the shared centres."""

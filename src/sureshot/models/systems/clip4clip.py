@@ -9,18 +9,10 @@ from typing import Annotated, Literal
 
 from torch import Tensor
 
-from sureshot.models.layers.pooling import mean_of_units
+from sureshot.models.layers.pooling import mean_of_units, unit
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
 from sureshot.models.shapes import Scores
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    unit,
-)
+from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 

@@ -44,10 +44,11 @@ from sureshot.models.layers.gaussian import (
     Branch,
     Gaussian,
     draw_samples,
+    gaussian_of,
     kl_to_prior,
     shrunk_mean,
 )
-from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.layers.pooling import masked_mean, unit
 from sureshot.models.layers.transformer import draw_as_torch
 from sureshot.models.losses.contrastive import Eta, info_nce, mil_nce, weigh
 from sureshot.models.losses.debiased import known_spreads
@@ -73,15 +74,7 @@ from sureshot.models.scoring import (
     wasserstein_distance,
 )
 from sureshot.models.shapes import Samples, Scalar, Scores, Square
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    gaussian_of,
-    unit,
-)
+from sureshot.models.systems.base import Codes, Scale, SystemConfig, TextTokens, VideoTokens
 from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem, Pooling
 from sureshot.settings import Within
 

@@ -45,10 +45,11 @@ from sureshot.models.layers.gaussian import (
     Gaussian,
     LocalAggregation,
     draw_noise,
+    gaussian_of,
     kl_to_prior,
     sample,
 )
-from sureshot.models.layers.pooling import WeightedPooling, mean_of_units, token_shares
+from sureshot.models.layers.pooling import WeightedPooling, mean_of_units, token_shares, unit
 from sureshot.models.layers.transformer import (
     SequentialTransformer,
     Transformer,
@@ -60,17 +61,7 @@ from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 from sureshot.models.losses.uncertainty import evidence, evidential
 from sureshot.models.scoring import token_interaction
 from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens, Vectors
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    gaussian_of,
-    require_words,
-    unit,
-)
+from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 _NEIGHBOURS = 3  # that tell how crowded the place of a token is
@@ -278,7 +269,7 @@ class DuqReleased(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence, the words and their weights, and the Gaussian of all of them."""
-        require_words(tokens, "DUQ")
+        tokens.require_words("DUQ")
         words, mask = tokens.words, tokens.mask
         gaussian = self.text_side(tokens.sentence, words, mask)
         return {

@@ -38,19 +38,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from sureshot.models.layers.pooling import masked_mean
+from sureshot.models.layers.pooling import masked_mean, unit
 from sureshot.models.layers.transformer import Transformer, embedding, places
 from sureshot.models.losses.contrastive import Eta, key_nce
 from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
-from sureshot.models.systems.base import (
-    Codes,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    require_words,
-    unit,
-)
+from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 _LEVELS = ("feature", "semantic")
@@ -220,6 +212,6 @@ class HiT(System):
 
 def _with_sentence(tokens: TextTokens) -> tuple[Tokens, Mask]:
     """The sentence, then the words."""
-    require_words(tokens, "HiT")
+    tokens.require_words("HiT")
     given = torch.cat([tokens.sentence[:, None], tokens.words], 1)
     return given, pad(tokens.mask, (1, 0), value=True)

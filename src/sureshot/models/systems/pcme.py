@@ -46,6 +46,7 @@ from sureshot.models.layers.gaussian import (
     PieGaussianHead,
     draw_noise,
     draw_samples,
+    gaussian_of,
     kl_to_prior,
     sample,
 )
@@ -54,15 +55,7 @@ from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
 from sureshot.models.shapes import Scalar, Scores
-from sureshot.models.systems.base import (
-    Codes,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    gaussian_of,
-    require_words,
-)
+from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 Score = Literal["distance", "means", "probability"]
@@ -131,7 +124,7 @@ class Pcme(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """The Gaussian of the sentence and its words."""
-        require_words(tokens, "PCME")
+        tokens.require_words("PCME")
         return self.text_head(tokens.sentence, tokens.words, tokens.mask)._asdict()
 
     def videos(self, tokens: VideoTokens) -> Codes:

@@ -54,10 +54,10 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from sureshot.models.layers.gaussian import draw_noise
-from sureshot.models.layers.pooling import CrossAttentionPooling
+from sureshot.models.layers.pooling import CrossAttentionPooling, unit
 from sureshot.models.losses.contrastive import Eta, info_nce
 from sureshot.models.shapes import FrameMask, Frames, Scalar, Scores, Texts
-from sureshot.models.systems.base import Codes, Scale, SystemConfig, unit
+from sureshot.models.systems.base import Codes, Scale, SystemConfig
 from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem
 from sureshot.settings import Within
 

@@ -48,8 +48,14 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from sureshot.models.layers.gaussian import Gaussian, PieGaussianHead, draw_samples, kl_to_prior
-from sureshot.models.layers.pooling import mean_of_units, token_shares
+from sureshot.models.layers.gaussian import (
+    Gaussian,
+    PieGaussianHead,
+    draw_samples,
+    gaussian_of,
+    kl_to_prior,
+)
+from sureshot.models.layers.pooling import mean_of_units, token_shares, unit
 from sureshot.models.layers.transformer import (
     SequentialTransformer,
     Transformer,
@@ -62,18 +68,7 @@ from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import soft_contrastive
 from sureshot.models.scoring import sample_cosines, token_interaction
 from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
-    gaussian_of,
-    require_words,
-    unit,
-    without_first,
-)
+from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 Matching = Literal["none", "mil_nce", "mil_nce_averaged", "soft_contrastive", "means"]
@@ -214,8 +209,8 @@ class Uatvr(System):
 
     def texts(self, tokens: TextTokens) -> Codes:
         """Unit words and learned tokens, their weights, and the mean and Gaussian of the words."""
-        require_words(tokens, "UATVR")
-        rest = without_first(tokens.mask)
+        tokens.require_words("UATVR")
+        rest = tokens.without_first
         seen = unit(self.words(tokens.words, tokens.mask))
         mask = self.words.cover(tokens.mask if self.config.include_special else rest)
         own = seen[:, : rest.shape[1]]

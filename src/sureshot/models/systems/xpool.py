@@ -13,17 +13,10 @@ from sureshot.models.layers.pooling import (
     fast_scores,
     mean_of_units,
     scores_direct,
-)
-from sureshot.models.shapes import Scores, Texts
-from sureshot.models.systems.base import (
-    Codes,
-    Scale,
-    System,
-    SystemConfig,
-    TextTokens,
-    VideoTokens,
     unit,
 )
+from sureshot.models.shapes import Scores, Texts
+from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
 Pooling = Literal["mean", "mlp", "self_attention", "cross_attention"]

@@ -248,14 +248,6 @@ class Dvtr(System):
         """Those of the base."""
         return self.base.video_vectors(videos)
 
-    def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
-        """Those of the base."""
-        return self.base.text_tokens(tokens, codes)
-
-    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
-        """Those of the base."""
-        return self.base.video_tokens(tokens, codes)
-
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians that eta comes from; None if it comes from nothing."""
         return _own(codes) if self.learns else None

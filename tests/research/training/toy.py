@@ -7,9 +7,9 @@ import torch
 from torch import nn
 from torch.nn.functional import cross_entropy
 
+from sureshot.models.layers.pooling import unit
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens
-from sureshot.models.layers.pooling import unit
 
 DIM, CHANNELS, WIDTH = 6, 5, 4
 

@@ -13,7 +13,9 @@ import pytest
 
 from sureshot.library.labels import append, read_labels
 from tests.cli.terminal import COMMAND, spawn
+from tests.clips import coloured
 from tests.judged import label
+from tests.small_library import index
 
 
 @pytest.fixture
@@ -145,6 +147,18 @@ def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
     assert "50 are needed" in ran.err
     spawn("reset", "--yes", "--db", copied)
     assert len(read_labels(copied / "judged.jsonl")) == 11
+
+
+def test_judgements_follow_a_folder_that_is_renamed(tmp_path):
+    (tmp_path / "Videos").mkdir()
+    for name in ("red", "green"):
+        coloured(tmp_path / "Videos" / f"{name}.mp4", [name], seconds=1)
+    index(str(tmp_path / "db"), tmp_path / "Videos")
+    after_search(tmp_path / "db", "red", "y\nn\n")
+    (tmp_path / "Videos").rename(tmp_path / "Filme")
+    index(str(tmp_path / "db"), tmp_path / "Filme")
+    ran = spawn("calibrate", "--db", tmp_path / "db")
+    assert ran.code == 1 and "Only 1 query has a right video" in ran.err
 
 
 def test_an_index_keeps_what_is_judged_of_it(copied, queries):

@@ -5,10 +5,20 @@ from pathlib import Path
 
 import pytest
 
+import sureshot
 from sureshot.errors import QueryError, SureshotError
-from sureshot.library.judging import Judgements, JudgingSession, judge, judge_query
-from sureshot.library.labels import Label, append, read_labels
+from sureshot.library.judging import (
+    Judgements,
+    JudgingSession,
+    current,
+    judge,
+    judge_moments,
+    judge_query,
+)
+from sureshot.library.labels import JudgedMoment, Label, append, read_labels
 from sureshot.library.search import open_index
+from tests.clips import coloured
+from tests.small_library import index
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +115,27 @@ def test_a_query_can_end_without_a_word(searcher, end):
     assert Person("no", end).judge(searcher, "red", limit=1) == end
 
 
-# --- a sitting ------------------------------------------------------------------------------------
+def test_what_was_judged_is_shown_where_its_video_is_now(tmp_path):
+    (tmp_path / "v").mkdir()
+    film = coloured(tmp_path / "v" / "a.mp4", ["red"], seconds=2)
+    coloured(tmp_path / "v" / "b.mp4", ["blue"], seconds=2)
+    index(str(tmp_path / "db"), tmp_path / "v")
+    searcher = open_index(tmp_path / "db")
+    kept = judge_moments(searcher, "red", [JudgedMoment(film, True, 0.0, 1.0)])
+    assert current(kept.of("red"), searcher.store) == kept.of("red")
+    film.rename(tmp_path / "v" / "c.mp4")
+    index(str(tmp_path / "db"), tmp_path / "v")
+    (moment,) = current(kept.of("red"), open_index(tmp_path / "db").store).moments
+    assert (moment.video.name, moment.right, moment.end) == ("c.mp4", True, 1.0)
+    (tmp_path / "v" / "c.mp4").unlink()
+    sureshot.index(tmp_path / "v", db=tmp_path / "db", prune=True)
+    assert current(kept.of("red"), open_index(tmp_path / "db").store).moments == ()
 
 
-def test_a_sitting_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path):
+# --- a session ------------------------------------------------------------------------------------
+
+
+def test_a_session_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path):
     asked = {"to": tmp_path / "judged.jsonl", "db": searcher, "limit": 1}
     began = []
     first = Person("yes", "no", "quit")
@@ -127,7 +154,7 @@ def test_a_sitting_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path)
     assert (done.judged, done.left) == (3, 0)
 
 
-def test_control_c_ends_a_sitting(searcher, tmp_path):
+def test_control_c_ends_a_session(searcher, tmp_path):
     def ask(hit):
         raise KeyboardInterrupt
 

@@ -31,7 +31,8 @@ def file(tmp_path, text, name="labels"):
 
 def found(tmp_path, text, **options):
     path = file(tmp_path, text)
-    return located(read_labels(path), path, VIDEOS, **options)[0]
+    labels, _ = located(read_labels(path), path, dict.fromkeys(VIDEOS, ""), **options)
+    return labels
 
 
 # --- the two forms --------------------------------------------------------------------------------
@@ -139,6 +140,7 @@ MOMENT = '{{"query": "q", "relevant": ["a"], "moments": [{}]}}\n'
         ('{"query": "q", "relevant": [], "absent": 1}', "absent is 1; it must be true or false"),
         ('{"query": "q", "relevant": ["a"], "absent": true}', "it can only be one of them"),
         ('{"query": "q", "relevant": [], "moments": {}}', r"moments is \{\}; it must be a list"),
+        ('{"query": "q", "relevant": [], "digests": []}', r"digests is \[\]; it must give one per"),
         (MOMENT.format("3"), "line 1: a moment is 3; it needs video, start, a later end, and"),
         (MOMENT.format('{"video": "a", "start": 3, "end": 9}'), "line 1: a moment is"),
         (MOMENT.format('{"video": "a", "start": 9, "end": 3, "right": true}'), "a moment is"),
@@ -190,7 +192,7 @@ def test_a_path_may_start_from_the_folder_of_the_file(tmp_path, monkeypatch):
     path = file(tmp_path / "a", "query,video\nq,dog.mp4\nr,../b/dog.mp4\n")
     monkeypatch.chdir(tmp_path / "a")
     for name in (path, "labels"):
-        labels, _ = located(read_labels(name), name, videos)
+        labels, _ = located(read_labels(name), name, dict.fromkeys(videos, ""))
         assert [one.relevant for one in labels] == [(videos[0],), (videos[1],)]
 
 
@@ -218,11 +220,12 @@ def test_unknown_videos_are_counted_listed_and_hinted_at(tmp_path):
 
 def test_queries_about_unknown_videos_can_be_left_out_whole(tmp_path):
     path = file(tmp_path, "query,video\nq,goal\nq,gone.mp4\nr,swan\nnothing,\n")
-    labels, left_out = located(read_labels(path), path, VIDEOS, skip_unknown=True)
+    videos = dict.fromkeys(VIDEOS, "")
+    labels, left_out = located(read_labels(path), path, videos, skip_unknown=True)
     assert [one.query for one in labels] == ["r", "nothing"] and left_out == 1
     path = file(tmp_path, "query,video\nq,gone.mp4\n")
     with pytest.raises(SureshotError, match=r"Every query .* names a video that is not in the ind"):
-        located(read_labels(path), path, VIDEOS, skip_unknown=True)
+        located(read_labels(path), path, videos, skip_unknown=True)
 
 
 def test_a_video_that_was_looked_at_and_is_gone_does_no_harm(tmp_path):
@@ -242,11 +245,12 @@ def test_what_is_written_is_what_is_read(tmp_path):
         label("c", [], [DOG], absent=True),
         label("d", complete=True),
         Label("e", (*timed, JudgedMoment(DOG, False))),
+        Label("f", (JudgedMoment(GOAL, True, 1.0, 4.0, "ab12"), JudgedMoment(odd, False))),
     ]
     for one in labels:
         append(tmp_path / "judged.jsonl", one)
     assert read_labels(tmp_path / "judged.jsonl") == labels
-    (*_, last), _ = located(labels[4:], "/labels", [GOAL])
+    (last,), _ = located(labels[4:5], "/labels", {GOAL: ""})
     assert last.moments == timed[:1]  # the other two are gone
 
 
@@ -276,6 +280,25 @@ def test_a_place_that_cannot_be_written_is_said(tmp_path):
     if os.path.exists("/dev/full"):  # noqa: PTH110
         with pytest.raises(SureshotError, match="cannot be written to /dev/full: no space left"):
             append(Path("/dev/full"), Label("a"))
+
+
+@pytest.mark.parametrize(
+    "moved", [{SWAN: "g", DOG: ""}, {GOAL: "other", SWAN: "g", OTHER_DOG: "g"}]
+)
+def test_a_video_that_was_moved_is_found_by_its_content(moved):
+    moments = (JudgedMoment(GOAL, True, 3.0, 9.0, "g"), JudgedMoment(DOG, False))
+    (one,), _ = located([Label("q", moments)], "/labels", moved)
+    assert one.moments[0] == JudgedMoment(SWAN, True, 3.0, 9.0, "g")
+
+
+def test_of_one_moment_judged_before_and_after_a_move_the_later_word_holds():
+    moments = (
+        JudgedMoment(GOAL, True, 3.0, 9.0, "g"),
+        JudgedMoment(GOAL, True, 30.0, 39.0, "g"),
+        JudgedMoment(SWAN, False, 4.0, 8.0, "g"),
+    )
+    (one,), _ = located([Label("q", moments)], "/labels", {SWAN: "g"})
+    assert [(m.start, m.right) for m in one.moments] == [(30.0, True), (4.0, False)]
 
 
 # --- judged again ---------------------------------------------------------------------------------

@@ -82,7 +82,7 @@ def calibrate(
     searcher = as_searcher(db, model, device)
     in_index = save and to is None
     file = card_of_index(searcher) if in_index else absolute(to) if save and to else None
-    videos = [video.path for video in searcher.store.videos() if video.windows]
+    videos = {video.path: video.digest for video in searcher.store.videos() if video.windows}
     is_own = labels is None
     if labels is None:
         labels, skip_unknown = _own_labels(searcher), True

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -10,6 +10,7 @@ from sureshot.errors import SureshotError, reason_of
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
+    Names,
     append,
     drop_half_line,
     labels_of_index,
@@ -20,6 +21,7 @@ from sureshot.library.results import JSON_SCHEMA, Hit
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
+from sureshot.store.index import Store
 from sureshot.text import counted, plain, printable
 from sureshot.trust.fit import ALL
 from sureshot.trust.fit import JUDGED as JUDGED
@@ -270,8 +272,29 @@ def judge_moments(
         absent: whether no video of the library shows it; then all moments are wrong.
     """
     kept = Judgements(labels_of_index(searcher.store.location))
-    kept.add(Label(clean(query), tuple(moments), absent))
+    kept.add(_with_digests(Label(clean(query), tuple(moments), absent), searcher.store))
     return kept
+
+
+def current(label: Label, store: Store) -> Label:
+    """A label with the paths that its videos have in an index now, without those that are gone."""
+    told = {moment.video: moment.digest for moment in label.moments}
+    there = {path: record.digest for path, record in store.at(told).items()}
+    if any(digest and there.get(path) != digest for path, digest in told.items()):
+        there = {record.path: record.digest for record in store.videos()}  # some were moved
+    return Names(Path("/"), there).located(label)
+
+
+def _with_digests(label: Label, store: Store) -> Label:
+    """A label whose videos are found when they are moved."""
+    known = store.at({moment.video for moment in label.moments})
+    return replace(
+        label,
+        moments=tuple(
+            replace(m, digest=known[m.video].digest) if m.video in known else m
+            for m in label.moments
+        ),
+    )
 
 
 def judge_query(
@@ -312,7 +335,8 @@ def judge_query(
         if verdict == "skip" or (verdict == "quit" and not (keep_begun and moments)):
             return verdict
         if verdict != "again":
-            return Label(query, tuple(moments), verdict == "absent" and not found)
+            label = Label(query, tuple(moments), verdict == "absent" and not found)
+            return _with_digests(label, searcher.store)
 
 
 def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:

@@ -18,6 +18,8 @@ the columns ``start`` and ``end``, whose moment is right; in JSON a list, right 
 
 A video is named by its absolute path, by one from the folder of the file, or by the end of its path
 (``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
+What is judged in an index notes the content of each video too (``"digests": {"/v/a.mp4": ...}``),
+and so finds a video that was moved.
 """
 
 import csv
@@ -28,7 +30,7 @@ import json
 import math
 import os
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -52,12 +54,16 @@ class JudgedMoment:
     """Whether a stretch of a video is right for a query; times in seconds.
 
     Without an end it is about the video as a whole, whose best moment is meant.
+
+    Attributes:
+        digest: digest of the video's content, by which it is found when it was moved; else empty.
     """
 
     video: Path
     right: bool
     start: float = 0.0
     end: float = math.inf
+    digest: str = ""
 
     @property
     def is_timed(self) -> bool:
@@ -140,6 +146,8 @@ class Label:
                 {"video": os.fspath(m.video), "start": m.start, "end": m.end, "right": m.right}
                 for m in self.timed
             ]
+        if digests := {os.fspath(m.video): m.digest for m in self.moments if m.digest}:
+            value["digests"] = digests
         return json.dumps(value) + "\n"
 
 
@@ -301,7 +309,11 @@ def _of_line(line: str) -> Label:
     whole = [JudgedMoment(video, True) for video in relevant if video not in known]
     known = {moment.video for moment in (*timed, *whole)}
     whole += [JudgedMoment(video, False) for video in judged if video not in known]
-    return Label(query, (*timed, *whole), absent, complete)
+    digests = values.get("digests", {})
+    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
+        raise ValueError(f"digests is {plain(repr(digests))[:80]}; it must give one per video")
+    known_as = [replace(m, digest=digests.get(os.fspath(m.video), "")) for m in (*timed, *whole)]
+    return Label(query, tuple(known_as), absent, complete)
 
 
 def _query(query: object) -> str:
@@ -355,33 +367,34 @@ def given_labels_of_index(location: str) -> Path:
 
 
 def located(
-    labels: Iterable[Label], file: str | Path, videos: Sequence[Path], *, skip_unknown: bool = False
+    labels: Iterable[Label],
+    file: str | Path,
+    videos: Mapping[Path, str],
+    *,
+    skip_unknown: bool = False,
 ) -> tuple[list[Label], int]:
     """The same queries with the paths of the index in the place of the names of their videos.
 
     Args:
         file: place of the file they are from; names may start from its folder.
-        videos: absolute paths of those in the index.
+        videos: absolute paths of those in the index, with digests of their content.
         skip_unknown: leave out queries with a right video that is not in the index.
 
     Returns:
         The labels, and how many queries were left out.
     """
     # Not Path.resolve: the index keeps links as they are.
-    names = _Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
+    names = Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
     kept: list[Label] = []
     unknown: dict[Path, None] = {}
     left_out = 0
     for label in labels:
-        found = [(moment, names.find(moment.video)) for moment in label.moments]
-        missing = [moment.video for moment, path in found if path is None and moment.right]
+        missing = [m.video for m in label.moments if m.right and names.find(m) is None]
+        unknown |= dict.fromkeys(missing)
         if missing:
-            unknown |= dict.fromkeys(missing)
             left_out += 1
-            continue
-        # What is gone since was not right, and takes part in no search.
-        moments = [replace(moment, video=path) for moment, path in found if path is not None]
-        kept.append(replace(label, moments=tuple(dict.fromkeys(moments))))
+        else:
+            kept.append(names.located(label))
     if unknown and not skip_unknown:
         raise SureshotError(_unknown(file, list(unknown), names))
     if not kept:
@@ -392,20 +405,26 @@ def located(
     return kept, left_out
 
 
-class _Names:
+class Names:
     """The videos of an index by every name that a file of labels may give them."""
 
-    def __init__(self, folder: Path, videos: Sequence[Path]) -> None:
+    def __init__(self, folder: Path, videos: Mapping[Path, str]) -> None:
         self._folder = folder
+        self._digests = videos
         self._whole = {os.fspath(path): path for path in videos}
         self._ends: defaultdict[str, list[Path]] = defaultdict(list)
-        for path in videos:
+        self._with: defaultdict[str, list[Path]] = defaultdict(list)  # by content
+        for path, digest in videos.items():
+            self._with[digest].append(path)
             self._ends[path.name].append(path)
             if path.stem != path.name:
                 self._ends[path.stem].append(path)
 
-    def find(self, name: Path) -> Path | None:
-        """The video of a name; None if there is none."""
+    def find(self, moment: JudgedMoment) -> Path | None:
+        """The video of a moment, wherever it is now; None if it is not in the index."""
+        name = moment.video
+        if moment.digest and (same := self._with.get(moment.digest)):
+            return name if name in same else min(same)
         if (there := object_path(name)) is not None:
             return self._whole.get(str(there))
         written = os.path.expanduser(name)  # noqa: PTH111
@@ -424,6 +443,20 @@ class _Names:
             )
         return ends[0] if ends else None
 
+    def located(self, label: Label) -> Label:
+        """A label with the paths of the index, without videos that are not in it."""
+        moments: dict[JudgedMoment, Path] = {}
+        for moment in label.moments:
+            if (path := self.find(moment)) is None:
+                continue
+            now = replace(moment, video=path, digest=self._digests[path])
+            # What was said of the same video by another name, as before it was moved.
+            for old, name in list(moments.items()):
+                if name != moment.video and _overrules(now, old):
+                    del moments[old]
+            moments[now] = moment.video
+        return replace(label, moments=tuple(moments))
+
     def near(self, name: Path) -> Path | None:
         """The video whose name looks most like another."""
         close = difflib.get_close_matches(name.name, self._ends, n=1)
@@ -431,7 +464,7 @@ class _Names:
         return self._ends[close[0]][0] if close else None
 
 
-def _unknown(file: str | Path, names: Sequence[Path], known: _Names) -> str:
+def _unknown(file: str | Path, names: Sequence[Path], known: Names) -> str:
     """What to say of videos that are not in the index."""
     shown = [plain(name) for name in names[:_SHOWN]]
     hints = [known.near(name) for name in names[:_SHOWN]]

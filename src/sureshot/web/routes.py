@@ -16,7 +16,7 @@ from sureshot.errors import QueryError, SureshotError
 from sureshot.library import calibration, catalog
 from sureshot.library.catalog import VideoFilter
 from sureshot.library.clips import like_frame, like_photo, still
-from sureshot.library.judging import JUDGED, Judgements, judge_moments
+from sureshot.library.judging import JUDGED, Judgements, current, judge_moments
 from sureshot.library.labels import JudgedMoment, labels_of_index
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
@@ -411,6 +411,8 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
 def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
     kept = Judgements(labels_of_index(session.store().location))
     label = kept.of(clean(query)) if query else None
+    if label is not None:
+        label = current(label, session.store())
     return JudgedReply(
         judged=len(kept),
         said=f"{kept.said} {learner.said}".strip() if len(kept) else "",

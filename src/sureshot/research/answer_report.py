@@ -14,20 +14,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Integer
+from jaxtyping import Bool
 
-from sureshot.datasets import check_disjoint
 from sureshot.datasets.questions import Questions, load_questions
 from sureshot.errors import SureshotError
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
 from sureshot.metrics.published import folded_name
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.answers import (
-    AnswerCheckpoint,
-    Answerer,
-    AnswerRecipe,
-    encode_questions,
-)
+from sureshot.research.answers import AnswerCheckpoint, Answerer, AnswerRecipe
+from sureshot.research.evaluation import warn_of_shared
 from sureshot.text import counted
 
 _QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
@@ -71,20 +66,13 @@ class PrintedAccuracy:
 
 
 def published_answers(method: str = "published") -> list[PrintedAccuracy]:
-    """Printed accuracies on MSRVTT-QA, in the order of the table.
+    """Printed accuracies on MSRVTT-QA, in the order of DUQ's table 5.
 
     Args:
         method: without regard to case and hyphens; ``published`` is all of them.
 
     Raises:
         SureshotError: nothing is printed of such a method.
-
-    References:
-        DUQ, table 5.
-
-    Examples:
-        >>> [row.accuracy for row in published_answers("DUQ")]
-        [47.8]
     """
     text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
     table: Any = csv.DictReader(text.splitlines())
@@ -190,52 +178,28 @@ class AnswerReport:
 
 def answer_report(
     given: Sequence[str],
-    true: Sequence[str],
-    video: Integer[np.ndarray, " questions"],
-    kinds: Sequence[str],
+    asked: Questions,
+    checkpoint: AnswerCheckpoint,
     *,
-    vocabulary: Sequence[str],
-    constant: str,
-    title: str,
-    system: str = "",
-    encoder: str = "",
-    frames: int = 0,
     absent: int = 0,
     against: Sequence[str] = (),
-    same: bool = False,
     resamples: int = 1000,
     seed: int = 0,
-    notes: tuple[str, ...] = (),
+    notes: Sequence[str] = (),
 ) -> AnswerReport:
-    """Compare answers that were given with the right ones; see `AnswerReport` for the rest.
+    """Compare answers that were given with the right ones.
 
     Args:
-        given: an answer to each question.
-        true: the right ones.
-        video: number of the video of each question, which are resampled as wholes.
-        kinds: type of each question.
-        vocabulary: answers that could have been given.
-        constant: what to compare with: this answer to every question.
+        given: the model's answer to each question.
+        checkpoint: the model.
         against: methods whose printed rows are shown; ``published`` is all of them.
-        same: whether these are the published questions, all of them.
         seed: seed of the resamples; each line starts from it.
-
-    Raises:
-        SureshotError: there is no question, the sequences differ in length, or nothing is printed
-            of a method.
     """
-    counts = {len(given), len(true), len(video), len(kinds)}
-    if len(counts) != 1 or not len(true):
-        raise SureshotError(
-            f"{len(given)} answers, {len(true)} right ones, {len(video)} videos and {len(kinds)} "
-            "types were given; one of each for every question is needed, and one question at least."
-        )
-    right = np.array(given, object) == np.array(true, object)
-    always = np.array(true, object) == constant
-    named = set(vocabulary)
-    known = np.array([answer in named for answer in true])
-    often = Counter(kinds)
-    names = np.array(kinds)
+    true = np.array(asked.answers, object)
+    constant = checkpoint.answers[int(np.argmax(checkpoint.often))]
+    right, always = true == np.array(given, object), true == constant
+    known = np.isin(asked.answers, checkpoint.answers)
+    video, kinds, often = asked.split.owner(), np.array(asked.kinds), Counter(asked.kinds)
 
     def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
         values, cluster = 100.0 * hits[chosen], video[chosen]
@@ -247,31 +211,28 @@ def answer_report(
             low, high = ends.low, ends.high
         return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
 
-    everything = np.ones(len(right), bool)
-    videos = len(np.unique(video))
+    every, videos = np.ones(len(right), bool), len(np.unique(video))
+    sizes = f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS}"
     return AnswerReport(
-        title=title,
-        system=system,
-        encoder=encoder,
-        frames=frames,
-        vocabulary=len(named),
-        overall=line("all questions", right, everything),
+        title=asked.title(),
+        system=str(checkpoint.retrieval.system["name"]),
+        encoder=checkpoint.retrieval.encoder_name,
+        frames=checkpoint.retrieval.encoder.frames,
+        vocabulary=len(checkpoint.answers),
+        overall=line("all questions", right, every),
         kinds=tuple(
-            line(kind, right, names == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
+            line(kind, right, kinds == kind) for kind in sorted(often, key=lambda k: (-often[k], k))
         ),
         answerable=line("questions outside of the vocabulary left out", right, known),
-        constant=line(f"always {constant!r}", always, everything),
+        constant=line(f"always {constant!r}", always, every),
         unknown=int(np.count_nonzero(~known)),
         absent=absent,
         videos=videos,
         published=tuple(row for method in against for row in published_answers(method)),
-        differ=""
-        if same
-        else f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS} "
-        "published",
+        differ="" if asked.published else f"{sizes} published",
         resamples=resamples,
         seed=seed,
-        notes=notes,
+        notes=tuple(notes),
     )
 
 
@@ -304,39 +265,16 @@ def evaluate_answers(
         published_answers(method)
     notes = Notes(progress or Silent())
     answerer = Answerer.load(model, device)
-    checkpoint = answerer.checkpoint
-    retrieval = checkpoint.retrieval
+    recipe = answerer.checkpoint.recipe
     tested = load_questions(root, split, videos=videos, ids=ids, label=label)
     notes.line(tested.summary())
-    _warn_of_shared(checkpoint, tested, notes)
-    seen, features = encode_questions(tested, answerer.encoder, retrieval, cache, notes)
-    for name, reason in features.unreadable:
-        notes.line(f"left out: {name} {reason}")
-    return answer_report(
-        answerer.answers(features),
-        seen.answers,
-        seen.split.owner(),
-        seen.kinds,
-        vocabulary=checkpoint.answers,
-        constant=checkpoint.answers[int(np.argmax(checkpoint.often))],
-        title=seen.title(),
-        system=str(retrieval.system["name"]),
-        encoder=retrieval.encoder_name,
-        frames=retrieval.encoder.frames,
-        absent=tested.absent + len(tested.answers) - len(seen.answers),
-        against=against,
-        same=seen.published,
-        notes=tuple(notes.lines),
+    warn_of_shared(
+        lambda: [AnswerRecipe.from_dict(recipe, Path.cwd()).train.load().split], tested.split, notes
     )
-
-
-def _warn_of_shared(checkpoint: AnswerCheckpoint, tested: Questions, progress: Progress) -> None:
-    """Report which videos are asked about that were trained on, if those can still be read."""
-    try:
-        trained = AnswerRecipe.from_dict(checkpoint.recipe, Path.cwd()).train.load()
-    except SureshotError:
-        return
-    try:
-        check_disjoint(trained.split, tested.split)
-    except SureshotError as error:
-        progress.line(f"! {error}")
+    asked, given, unreadable = answerer.answer(tested, cache, notes)
+    for name, reason in unreadable:
+        notes.line(f"left out: {name} {reason}")
+    absent = tested.absent + len(tested.answers) - len(asked.answers)
+    return answer_report(
+        given, asked, answerer.checkpoint, absent=absent, against=against, notes=notes.lines
+    )

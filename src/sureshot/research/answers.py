@@ -33,11 +33,11 @@ from sureshot.models.model import Model, StemConfig, frozen
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
-from sureshot.progress import Progress, Silent
+from sureshot.progress import Progress
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import code_texts, code_videos
 from sureshot.research.training.distributed import from_torchrun
-from sureshot.research.training.loop import Labels, TrainingResult, check_new
+from sureshot.research.training.loop import Labels, TrainingResult
 from sureshot.research.training.recipe import (
     EncoderRecipe,
     RecipeFile,
@@ -49,13 +49,8 @@ from sureshot.research.training.run import (
     SaveEncoder,
     Task,
     encoder_note,
-    finish_run,
     first_notes,
-    fit_features,
-    fit_pixels,
-    fixed_of_encoder,
     new_model,
-    note_unreadable,
     open_recipe,
 )
 from sureshot.settings import Ranged, Within, build, to_values
@@ -117,10 +112,9 @@ class AnswerHead(nn.Module):
 class Answering(System):
     """A retrieval system whose codes are trained to answer.
 
-    Everything but the losses is that of the system. Its own losses come after that of the answers:
-    they want the video of a question to be found. Many videos share a question, so one that is
-    asked about another video too makes no negative with it. A system that learns in several passes
-    learns all at once here.
+    Its own losses come after that of the answers: they want the video of a question to be found.
+    Many videos share a question, so one that is asked about another video too makes no negative
+    with it. A system that learns in several passes learns all at once here.
 
     Args:
         retrieval: the system.
@@ -131,21 +125,12 @@ class Answering(System):
     def __init__(self, retrieval: System, head: AnswerHead, system_weight: float = 0.1) -> None:
         super().__init__(1.0)
         del self.log_scale  # the system's own is used
-        self.reads_words = retrieval.reads_words
-        self.vector_width = retrieval.vector_width
-        self.frozen, self.whole_grid = retrieval.frozen, retrieval.whole_grid
-        self.retrieval = retrieval
-        self.head = head
+        self.retrieval, self.head = retrieval, head
         kept = retrieval.weights if system_weight else {}
         self.weights: Mapping[str, float] = merged(
             {"answer": 1.0}, {name: system_weight * weight for name, weight in kept.items()}
         )
         self._keeps_losses = bool(kept)
-
-    @property
-    def scale(self) -> Float[Tensor, ""]:
-        """The logit scale of the system."""
-        return self.retrieval.scale
 
     def after_step(self) -> None:
         """What is due after each step of the system."""
@@ -158,18 +143,6 @@ class Answering(System):
     def videos(self, tokens: VideoTokens) -> Codes:
         """Codes of videos."""
         return self.retrieval.videos(tokens)
-
-    def similarity(self, texts: Codes, videos: Codes) -> Float[Tensor, "texts videos"]:
-        """Score of every pair, as the system has it."""
-        return self.retrieval.similarity(texts, videos)
-
-    def text_vectors(self, texts: Codes) -> Float[Tensor, "texts width"]:
-        """Unit vectors of questions."""
-        return self.retrieval.text_vectors(texts)
-
-    def video_vectors(self, videos: Codes) -> Float[Tensor, "videos width"]:
-        """Unit vectors of videos."""
-        return self.retrieval.video_vectors(videos)
 
     def logits(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs answers"]:
         """Scores of all answers to question i about video i, higher is better."""
@@ -190,8 +163,6 @@ class Answering(System):
 
         Args:
             texts: codes, one per pair, with `LABEL` and `WORDINGS`.
-            videos: codes, one per pair.
-            generator: where random numbers of the system come from; None is torch's own.
             eta: not read; the wordings decide what counts as a negative.
         """
         losses = {"answer": cross_entropy(self.logits(texts, videos), texts[LABEL])}
@@ -277,11 +248,7 @@ class AnswerCheckpoint:
         return made
 
     def save(self, folder: Path) -> None:
-        """Write into a folder, which is made or is empty.
-
-        Raises:
-            ModelError: it cannot be written.
-        """
+        """Write into a folder, which is made or is empty."""
         config = {
             "format": FORMAT,
             "head": to_values(self.config),
@@ -468,11 +435,7 @@ class AnswerRecipe(RecipeFile, Ranged):
         return resolve_paths(build(cls, values), folder)
 
     def questions(self) -> tuple[Questions, Questions | None]:
-        """Those to train and to choose on.
-
-        Raises:
-            SureshotError: they cannot be read, or are about the same videos.
-        """
+        """Those to train and to choose on, which are about other videos."""
         train = self.train.load()
         val = None if self.val is None else self.val.load()
         if val is not None:
@@ -482,37 +445,102 @@ class AnswerRecipe(RecipeFile, Ranged):
 
 # --- training -------------------------------------------------------------------------------------
 
-AskedFeatures = tuple[Questions, SplitFeatures]  # questions, and features of them and their videos
 
+class AnswerTask(Task):
+    """To answer questions about videos.
 
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What a run starts from.
+    Args:
+        recipe: how; its questions are not read.
+        train: the questions to train on; those whose answer is not in the vocabulary are left out.
+        val: the questions a checkpoint is chosen on.
 
     Attributes:
-        retrieval: the model that is asked, trained or fresh.
         answers: the vocabulary.
-        often: how many training questions have each of them.
     """
 
-    retrieval: Checkpoint
-    encoder: Encoder
-    answers: tuple[str, ...]
-    often: tuple[int, ...]
+    metric = "accuracy"
+    recipe: AnswerRecipe
+    model: AnswerModel
 
-    @classmethod
-    def of(cls, recipe: AnswerRecipe, questions: Questions) -> "Start":
-        """The model and vocabulary of a recipe, given its training questions.
-
-        Raises:
-            SureshotError: the model or the vocabulary cannot be read, or a setting is wrong.
-        """
-        answers = read_vocabulary(recipe.train.root) or frequent(
-            questions.answers, recipe.head.answers
+    def __init__(self, recipe: AnswerRecipe, train: Questions, val: Questions | None) -> None:
+        given, often = read_vocabulary(recipe.train.root), Counter(train.answers)
+        self.answers = given or frequent(train.answers, recipe.head.answers)
+        self._often = tuple(often[answer] for answer in self.answers)
+        self._retrieval, encoder = _retrieval(recipe)
+        self.questions, self._val_questions = train.answerable(self.answers), val
+        model = self._retrieval.model
+        torch.manual_seed(recipe.training.seed)
+        super().__init__(
+            recipe,
+            AnswerModel(
+                model,
+                head_of(model, len(self.answers), recipe.head),
+                frozen=recipe.frozen,
+                system_weight=recipe.system_weight,
+            ),
+            model.system,
+            encoder,
+            replace(self._retrieval.encoder, fingerprint=encoder.fingerprint),
+            [self.questions.split],
+            None if val is None else val.split,
         )
-        often = Counter(questions.answers)
-        retrieval, encoder = _retrieval(recipe)
-        return cls(retrieval, encoder, answers, tuple(often[answer] for answer in answers))
+
+    @property
+    def readable(self) -> Questions:
+        """What is trained on, without the videos that a frozen encoder could not read."""
+        return _readable(self.questions, self.sets[0]) if self.sets else self.questions
+
+    def score(self, features: SplitFeatures) -> float:
+        """Percent of all questions that are answered right, those outside the vocabulary wrong."""
+        assert self._val_questions is not None
+        true = _readable(self._val_questions, features).answers
+        given = predict(self.model, features, self.device)
+        return 100 * float(
+            np.mean([self.answers[n] == one for n, one in zip(given, true, strict=True)])
+        )
+
+    def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+        """A checkpoint that answers, and in it one of retrieval."""
+        base, note = self._retrieval, f"Trained on {self.readable.title()}."
+        if not self.recipe.frozen:
+            # What was measured of the weights it began with does not hold of those it has now.
+            further = f"{base.note} Trained further to answer questions. {note}".strip()
+            base = replace(base, scores={}, note=further)
+        AnswerCheckpoint(
+            retrieval=replace(base, model=self.model.retrieval, tuned=tuned or base.tuned),
+            head=self.model.system.head,
+            config=self.recipe.head,
+            answers=self.answers,
+            often=self._often,
+            recipe=self.recipe.to_dict(),
+            scores=scores,
+            note=note,
+        ).save(place)
+
+    def labels(self) -> Labels:
+        """Numbers of right answers, and of wordings."""
+        place = {answer: number for number, answer in enumerate(self.answers)}
+        numbers = {
+            LABEL: torch.tensor([place[answer] for answer in self.readable.answers]),
+            WORDINGS: wordings(self.readable.split),
+        }
+        return lambda chosen: {
+            name: every[list(chosen)].to(self.device) for name, every in numbers.items()
+        }
+
+    def fixed(self) -> dict[str, Any]:
+        """Retrieval model, head, encoder, data and vocabulary."""
+        recipe, base = self.recipe, self._retrieval
+        return super().fixed() | {
+            "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
+            "frozen": recipe.frozen,
+            "system_weight": recipe.system_weight,
+            "head": to_values(recipe.head),
+            "system": dict(base.system),
+            "stem": to_values(base.model.stem.config),
+            "train": self.readable.title(),
+            "answers": list(self.answers),
+        }
 
 
 def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
@@ -534,6 +562,13 @@ def _retrieval(recipe: AnswerRecipe) -> tuple[Checkpoint, Encoder]:
     return Checkpoint(model=model, encoder=note, system=recipe.system), encoder
 
 
+def _readable(questions: Questions, features: SplitFeatures) -> Questions:
+    """Those about the videos that could be encoded."""
+    if not features.unreadable:
+        return questions
+    return questions.about({item.id for item in features.split.items})
+
+
 def train_answers(
     recipe: str | Path | AnswerRecipe,
     *,
@@ -550,139 +585,15 @@ def train_answers(
     read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)
-        train, held = read.questions()
-        for questions in [train, *([] if held is None else [held])]:
+        train, val = read.questions()
+        for questions in [train] if val is None else [train, val]:
             notes.line(questions.summary())
-        if not resume:
-            check_new(folder)
-        start = Start.of(read, train)
-        known = train.answerable(start.answers)
-        if fewer := len(train.answers) - len(known.answers):
+        task = AnswerTask(read, train, val)
+        if fewer := len(train.answers) - len(task.questions.answers):
             notes.line(
                 f"{fewer} training questions have an answer outside of the vocabulary; left out"
             )
-        if read.encoder.tuned:
-            task = answer_task(read, start, known, held)
-            splits = [known.split], None if held is None else held.split
-            fitted = fit_pixels(task, *splits, folder, notes, resume=resume)
-            return finish_run(read, folder, fitted, notes)
-
-        def seen(questions: Questions) -> AskedFeatures:
-            both = encode_questions(questions, start.encoder, start.retrieval, cache, notes)
-            note_unreadable(both[1], notes)
-            return both
-
-        # All videos, so that other vocabularies and retrieval find the same files in the cache.
-        whole = answerable(*seen(train), start.answers)
-        val = None if held is None else seen(held)
-        fitted = train_answers_on(read, start, whole, val, folder, resume=resume, progress=notes)
-        return finish_run(read, folder, fitted, notes)
-
-
-def train_answers_on(
-    recipe: AnswerRecipe,
-    start: Start,
-    train: AskedFeatures,
-    val: AskedFeatures | None,
-    folder: Path,
-    *,
-    resume: bool = False,
-    progress: Progress | None = None,
-) -> TrainingResult:
-    """Train by a recipe on features that are there already; the rest is as of `train_answers`.
-
-    Args:
-        recipe: how; its questions are not read.
-        start: what the run starts from; its encoder gave the features.
-        train: questions whose answers are all in the vocabulary, and their features.
-        val: questions to choose a checkpoint on and their features, or None.
-    """
-    task = answer_task(recipe, start, train[0], None if val is None else val[0])
-    features = None if val is None else val[1]
-    return fit_features(task, [train[1]], features, folder, progress or Silent(), resume=resume)
-
-
-def answer_task(
-    recipe: AnswerRecipe, start: Start, train: Questions, held: Questions | None
-) -> Task:
-    """To answer questions about videos.
-
-    Args:
-        recipe: how; its questions are not read.
-        start: what the run starts from.
-        train: the training questions, whose answers are all in the vocabulary.
-        held: the questions a checkpoint is chosen on, or None.
-    """
-    device = device_for(recipe.encoder.device)
-    model = new_answer_model(recipe, start).to(device)
-    note = f"Trained on {train.title()}."
-    base = start.retrieval
-    if not recipe.frozen:
-        # What was measured of the weights it began with does not hold of those it has now.
-        further = f"{base.note} Trained further to answer questions. {note}".strip()
-        base = replace(base, scores={}, note=further)
-
-    def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
-        AnswerCheckpoint(
-            retrieval=replace(base, model=model.retrieval, tuned=tuned or base.tuned),
-            head=model.system.head,
-            config=recipe.head,
-            answers=start.answers,
-            often=start.often,
-            recipe=recipe.to_dict(),
-            scores=scores,
-            note=note,
-        ).save(place)
-
-    def score(features: SplitFeatures) -> float:
-        assert held is not None
-        readable = {item.id for item in features.split.items}
-        questions = held.about(readable) if features.unreadable else held
-        return accuracy(model, questions, features, start.answers, device)
-
-    return Task(
-        model=model,
-        system=base.model.system,
-        device=device,
-        encoder=start.encoder,
-        frames=base.encoder.frames,
-        sampling=base.encoder.rule,
-        words=recipe.encoder.words,
-        training=recipe.training,
-        metric="accuracy",
-        score=score,
-        write=write,
-        fixed={
-            "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
-            "frozen": recipe.frozen,
-            "system_weight": recipe.system_weight,
-            "head": to_values(recipe.head),
-            "system": dict(base.system),
-            "stem": to_values(base.model.stem.config),
-            **fixed_of_encoder(replace(base.encoder, fingerprint=start.encoder.fingerprint)),
-            "train": train.title(),
-            "answers": list(start.answers),
-        },
-        labels=labels(train, start.answers, device),
-    )
-
-
-def new_answer_model(recipe: AnswerRecipe, start: Start) -> AnswerModel:
-    """The model of a recipe, its head with first weights that the seed decides."""
-    torch.manual_seed(recipe.training.seed)
-    model = start.retrieval.model
-    head = head_of(model, len(start.answers), recipe.head)
-    return AnswerModel(model, head, frozen=recipe.frozen, system_weight=recipe.system_weight)
-
-
-def labels(questions: Questions, answers: Sequence[str], device: str = "cpu") -> Labels:
-    """What gives the numbers of right answers, and of wordings, to some questions by their rows."""
-    place = {answer: number for number, answer in enumerate(answers)}
-    numbers = {
-        LABEL: torch.tensor([place[answer] for answer in questions.answers]),
-        WORDINGS: wordings(questions.split),
-    }
-    return lambda rows: {name: every[list(rows)].to(device) for name, every in numbers.items()}
+        return task.run(folder, notes, resume=resume, cache=cache)
 
 
 def wordings(split: Split) -> Int64[Tensor, "questions most"]:
@@ -700,62 +611,13 @@ def wordings(split: Split) -> Int64[Tensor, "questions most"]:
 # --- answers --------------------------------------------------------------------------------------
 
 
-def encode_questions(
-    questions: Questions,
-    encoder: Encoder,
-    retrieval: Checkpoint,
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> AskedFeatures:
-    """Features of questions and their videos, and the questions whose video can be read.
-
-    The model that is asked, ``retrieval``, says what of a video it reads; the rest and the errors
-    are as of `sureshot.research.features.extract`.
-    """
-    features = _features(questions.split, encoder, retrieval, cache, progress)
-    if not features.unreadable:
-        return questions, features
-    return questions.about({item.id for item in features.split.items}), features
-
-
-def _features(
-    split: Split,
-    encoder: Encoder,
-    retrieval: Checkpoint,
-    cache: Path | None,
-    progress: Progress | None = None,
-) -> SplitFeatures:
-    return extract(
-        split,
-        encoder,
-        frames=retrieval.encoder.frames,
-        sampling=retrieval.encoder.rule,
-        whole_grid=retrieval.model.system.whole_grid,
-        cache=cache,
-        progress=progress,
-    )
-
-
-def answerable(
-    questions: Questions, features: SplitFeatures, vocabulary: Sequence[str]
-) -> AskedFeatures:
-    """Those questions whose answer is in a vocabulary, and their features.
-
-    Raises:
-        SureshotError: there is none.
-    """
-    known, words = questions.answerable(vocabulary), set(vocabulary)
-    place = {item.id: row for row, item in enumerate(questions.split.items)}
-    videos = [features.videos[place[item.id]] for item in known.split.items]
-    both = zip(questions.answers, features.texts, strict=True)
-    texts = [text for answer, text in both if answer in words]
-    return known, replace(features, split=known.split, videos=videos, texts=texts)
-
-
 def logits(
     model: AnswerModel, features: SplitFeatures, captions: Sequence[int], device: str = "cpu"
 ) -> Float[np.ndarray, "questions answers"]:
-    """Scores of all answers to some questions, by their rows."""
+    """Scores of all answers to some questions, by their rows.
+
+    They do not depend on how questions or videos are batched.
+    """
     owner = features.split.owner()[list(captions)]
     seen, place = np.unique(owner, return_inverse=True)
     coder = ModelSimilarity(model, device)
@@ -768,26 +630,10 @@ def logits(
 def predict(
     model: AnswerModel, features: SplitFeatures, device: str = "cpu"
 ) -> Int64[np.ndarray, " questions"]:
-    """Number of the likeliest answer to each caption of a split, asked as a question.
-
-    It does not depend on how questions or videos are batched.
-    """
+    """Number of the likeliest answer to each caption of a split, asked as a question."""
     captions = range(len(features.texts))
     parts = [captions[first : first + _BATCH] for first in range(0, len(captions), _BATCH)]
     return np.concatenate([logits(model, features, part, device).argmax(1) for part in parts])
-
-
-def accuracy(
-    model: AnswerModel,
-    questions: Questions,
-    features: SplitFeatures,
-    answers: Sequence[str],
-    device: str = "cpu",
-) -> float:
-    """Percent of all questions that are answered right, those outside the vocabulary wrong."""
-    given = predict(model, features, device)
-    right = [answers[number] == true for number, true in zip(given, questions.answers, strict=True)]
-    return 100 * float(np.mean(right))
 
 
 @dataclass(frozen=True, slots=True)
@@ -821,12 +667,38 @@ class Answerer:
         found = AnswerCheckpoint.load(folder, place)
         return cls(found, found.retrieval.load_encoder(Path(folder) / RETRIEVAL, device), place)
 
+    def features(
+        self, split: Split, cache: Path | None, progress: Progress | None = None
+    ) -> SplitFeatures:
+        """What the model reads of videos and questions."""
+        retrieval = self.checkpoint.retrieval
+        return extract(
+            split,
+            self.encoder,
+            frames=retrieval.encoder.frames,
+            sampling=retrieval.encoder.rule,
+            whole_grid=retrieval.model.system.whole_grid,
+            cache=cache,
+            progress=progress,
+        )
+
+    def answer(
+        self, questions: Questions, cache: Path | None = None, progress: Progress | None = None
+    ) -> tuple[Questions, list[str], Sequence[tuple[str, str]]]:
+        """Those questions whose video can be read, the likeliest answer to each, and what cannot.
+
+        The last are ids of videos and reasons.
+        """
+        features = self.features(questions.split, cache, progress)
+        numbers = predict(self.checkpoint.model(), features, self.device)
+        given = [self.checkpoint.answers[number] for number in numbers]
+        return _readable(questions, features), given, features.unreadable
+
     def ask(self, video: str | Path, question: str, *, limit: int = 5) -> tuple[Guess, ...]:
         """The likeliest answers to a question about a video, the likeliest first.
 
         Args:
             video: a file, a photo or a folder of frames.
-            question: a sentence.
             limit: most answers to give.
 
         Raises:
@@ -845,14 +717,9 @@ class Answerer:
             label=str(video),
         )
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            features = _features(split, self.encoder, self.checkpoint.retrieval, Path(cache))
+            features = self.features(split, Path(cache))
         scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         best = np.argsort(-shares, kind="stable")[:limit]
         answers = self.checkpoint.answers
         return tuple(Guess(answers[number], float(shares[number])) for number in best)
-
-    def answers(self, features: SplitFeatures) -> list[str]:
-        """The likeliest answer to every question of a split."""
-        numbers = predict(self.checkpoint.model(), features, self.device)
-        return [self.checkpoint.answers[number] for number in numbers]

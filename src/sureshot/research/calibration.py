@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float, Int
 
-from sureshot.datasets import Split, check_disjoint
+from sureshot.datasets import Split
 from sureshot.errors import SureshotError, option
 from sureshot.files import CARD
 from sureshot.models.load import Scorer, load
@@ -15,6 +15,7 @@ from sureshot.research.evaluation import (
     check_experts,
     encode,
     read_source,
+    shared_videos,
     source_of,
     training_splits,
 )
@@ -43,16 +44,11 @@ def calibrate(
 ) -> Calibrated:
     """Learn from a split of a data set how sure the answers of a model are.
 
-    Searches with the model then show percentages, unless their index has a card of its own.
+    Searches with the model then show percentages, unless their index has a card of its own. Other
+    arguments are as of `sureshot.research.evaluation.evaluate`.
 
     Args:
-        model: folder of a checkpoint, or an encoder's name.
-        data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``,
-            ``protocol``, ``videos``, ``ids`` and ``label``.
-        root: folder or file of its annotations.
         split: ``val`` or ``test``; never what the model was trained on.
-        protocol: as ``videos``, ``ids``, ``label``, ``experts``, ``device`` and ``cache`` those of
-            `sureshot.research.evaluation.evaluate`.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the folder of the checkpoint, where searches look for it.
         save: whether to write the card. One that is refused is never written.
@@ -102,14 +98,8 @@ def calibrate_scores(
     Args:
         scores: scores that order the results.
         owner: column of the video of each caption.
-        about: what else is known of the captions.
         model: fingerprint of what `sureshot.models.load.load_searchable` gives.
         bank: digest of its hub correction, if it has one.
-        dataset: title of the split.
-        date: date of the calibration.
-
-    Raises:
-        SureshotError: the captions are too few or too one-sided.
     """
     card = fit_card(
         [labelled(scores, owner[:, None] == np.arange(scores.shape[1]), owner, about)],
@@ -122,11 +112,7 @@ def calibrate_scores(
 
 
 def card_of_model(scorer: Scorer) -> Path:
-    """The file of the card of a checkpoint.
-
-    Raises:
-        SureshotError: it is an encoder alone, which has no folder of its own.
-    """
+    """The file of the card of a checkpoint."""
     if scorer.model is None:
         raise SureshotError(
             f"{scorer.name} is no checkpoint, so it has no folder for a card. Name a file with "
@@ -139,18 +125,8 @@ def check_unseen(scorer: Scorer, split: Split) -> None:
     """Refuse videos that a model was trained on, where its training data are at hand.
 
     On those it is right far more often than on any others, and would promise that.
-
-    Raises:
-        SureshotError: there are some.
     """
-    try:
-        trained = training_splits(scorer)
-    except SureshotError:
-        return  # the training data are not here
-    for part in trained:
-        try:
-            check_disjoint(part, split)
-        except SureshotError as error:
-            raise SureshotError(
-                f"{scorer.name} cannot be calibrated on what it was trained on. {error}"
-            ) from None
+    for shared in shared_videos(lambda: training_splits(scorer), split):
+        raise SureshotError(
+            f"{scorer.name} cannot be calibrated on what it was trained on. {shared}"
+        )

@@ -1,7 +1,7 @@
 """How good a model is on a split: recalls of raw scores first, then what else was asked for."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from sureshot.models.encoders.experts import Experts, presence, read_experts
 from sureshot.models.load import Scorer, load
 from sureshot.paths import expand
 from sureshot.progress import Notes, Progress, Silent
+from sureshot.research import trust_figures
+from sureshot.research.canvas import new_figure
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import (
     CANDIDATES,
@@ -70,12 +72,7 @@ class ReadSplit:
 
 
 def read_source(source: SplitRecipe, progress: Progress) -> ReadSplit:
-    """Read a split and its experts; report what was found and what was not there.
-
-    Raises:
-        SureshotError: see `sureshot.datasets.load_split` and
-            `sureshot.models.encoders.experts.read_experts`.
-    """
+    """Read a split and its experts; report what was found and what was not there."""
     split = source.load()
     progress.line(split.summary())
     experts = read_experts(split.experts, [item.id for item in split.items])
@@ -95,17 +92,12 @@ def encode(
     """The features of a split, as a model reads them; notes which videos cannot be read.
 
     Args:
-        source: the split and its experts.
-        scorer: the model, whose encoder is used.
-        notes: hears how far the work is.
         frames: frames sampled from each video; None is as many as the model was trained with.
-        cache: folder of encoded features; None is one in the user's cache folder.
     """
-    count = frames or scorer.frames
     features = extract(
         source.split,
         scorer.encoder,
-        frames=count,
+        frames=frames or scorer.frames,
         sampling=scorer.sampling,
         whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
         cache=cache,
@@ -117,11 +109,7 @@ def encode(
 
 
 def check_experts(scorer: Scorer, folder: Path | None) -> None:
-    """Refuse experts that nothing reads, and a model that would have to do without them.
-
-    Raises:
-        ArgumentError: the folder is missing, or is one too many.
-    """
+    """Refuse experts that nothing reads, and a model that would have to do without them."""
     if scorer.experts and folder is None:
         raise ArgumentError(
             f"{scorer.name} was trained on the experts {', '.join(scorer.experts)}; name the "
@@ -132,11 +120,7 @@ def check_experts(scorer: Scorer, folder: Path | None) -> None:
 
 
 def training_splits(scorer: Scorer) -> list[Split]:
-    """The sets that a model was trained on, read again; none where they are not known.
-
-    Raises:
-        SureshotError: they are not there any more.
-    """
+    """The sets that a model was trained on, read again; none where they are not known."""
     return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
 
 
@@ -144,10 +128,6 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     """At most ``count`` captions a model was trained on, none of them of a video that is tested.
 
     They are drawn, always the same ones.
-
-    Raises:
-        ArgumentError: the model does not know what it was trained on.
-        SureshotError: that is not there any more, or all of it is tested.
     """
     splits = training_splits(scorer)
     if not splits:
@@ -175,17 +155,31 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     )
 
 
-def warn_of_shared(scorer: Scorer, tested: Split, progress: Progress) -> None:
-    """Report which videos are tested that were trained on, if those can still be read."""
+def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list[str]:
+    """Which videos are tested that were trained on, in words.
+
+    Args:
+        trained: reads the sets that were trained on; nothing is said where they have gone.
+    """
     try:
-        splits = training_splits(scorer)
+        splits = trained()
     except SureshotError:
-        return
+        return []
+    found = []
     for split in splits:
         try:
             check_disjoint(split, tested)
         except SureshotError as error:
-            progress.line(f"! {error}")
+            found.append(str(error))
+    return found
+
+
+def warn_of_shared(
+    trained: Callable[[], Sequence[Split]], tested: Split, progress: Progress
+) -> None:
+    """Report them."""
+    for shared in shared_videos(trained, tested):
+        progress.line(f"! {shared}")
 
 
 _OF_REPORT = ("dsl", "inverted_softmax", "qb_norm", "nnn")
@@ -286,8 +280,14 @@ def evaluate(
         SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
             Whatever can be known before videos are decoded is said before.
     """
-    _check_wanted(data, post, against, gamma)
-    _check_trust(trust, card, plots)
+    _check_arguments(data, post, against, gamma)
+    for name, given in (("card", card), ("plots", plots)):
+        if given is not None and not trust:
+            raise ArgumentError(
+                f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
+            )
+    if plots is not None:
+        new_figure(1.0)  # refused where figures cannot be drawn
     notes = Notes(progress or Silent())
     scorer = load(model, device)
     if PRINTED in post:
@@ -296,7 +296,7 @@ def evaluate(
     check_experts(scorer, source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
-    warn_of_shared(scorer, tested.split, notes)
+    warn_of_shared(lambda: training_splits(scorer), tested.split, notes)
     captions = training_captions(scorer, tested.split, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)
@@ -306,12 +306,19 @@ def evaluate(
     )
     if trec is not None:
         write_trec(Path(trec), features, scores, scorer.name)
-    trusted = measure_trust(scorer, features, scores, calibration) if trust else None
-    files: list[Path] = []
-    if trusted is not None and plots is not None:
-        from sureshot.research.trust_figures import write
-
-        files = write(trusted, expand(plots).absolute())
+    if not trust:
+        return Evaluation(report=recalls, notes=tuple(notes.lines))
+    trusted = measure(
+        ranking(scorer, features, raw=scores),
+        features.split.owner(),
+        known_of(scorer, features),
+        correction="" if scorer.bank is None else scorer.bank.title,
+        title=features.split.title(),
+        card=calibration,
+        papers=text_measures(scorer.model, features, device=scorer.device),
+        scale=scorer.scale,
+    )
+    files = [] if plots is None else trust_figures.write(trusted, expand(plots).absolute())
     return Evaluation(report=recalls, trust=trusted, files=tuple(files), notes=tuple(notes.lines))
 
 
@@ -328,9 +335,6 @@ def recall_report(
     """Recalls of raw scores; the rest is as of `evaluate`.
 
     Args:
-        scorer: the model.
-        features: the split.
-        scores: raw scores of its captions and videos.
         bank: scores of training captions with the videos, for corrections that look at them.
     """
     split = features.split
@@ -376,11 +380,7 @@ def write_trec(
 
 
 def read_card(path: Path, scorer: Scorer) -> Calibration:
-    """A calibration card, if it is one of this model.
-
-    Raises:
-        SureshotError: it cannot be read, or is of another model.
-    """
+    """A calibration card, if it is one of this model."""
     try:
         card = load_card(expand(path))
     except SureshotError as error:
@@ -392,26 +392,7 @@ def read_card(path: Path, scorer: Scorer) -> Calibration:
     return card
 
 
-def measure_trust(
-    scorer: Scorer,
-    features: SplitFeatures,
-    raw: Float[np.ndarray, "texts videos"],
-    card: Calibration | None = None,
-) -> TrustReport:
-    """How far the scores that a search would rank by can be believed."""
-    return measure(
-        ranking(scorer, features, raw=raw),
-        features.split.owner(),
-        known_of(scorer, features),
-        correction="" if scorer.bank is None else scorer.bank.title,
-        title=features.split.title(),
-        card=card,
-        papers=text_measures(scorer.model, features, device=scorer.device),
-        scale=scorer.scale,
-    )
-
-
-def _check_wanted(data: str, post: Sequence[str], against: Sequence[str], gamma: float) -> None:
+def _check_arguments(data: str, post: Sequence[str], against: Sequence[str], gamma: float) -> None:
     """Refuse what no report can show."""
     if not 0 <= gamma < math.inf:
         raise ArgumentError(f"{option('gamma')} is {gamma:g}; it must be a number from 0 on.")
@@ -420,16 +401,3 @@ def _check_wanted(data: str, post: Sequence[str], against: Sequence[str], gamma:
             raise ArgumentError(f"{option('post', name)} is unknown; known: {', '.join(POST)}.")
     for method in against:
         published(data, method=None if method == "published" else method)
-
-
-def _check_trust(trust: bool, card: object, plots: object) -> None:
-    """Refuse what does not go together, and figures that cannot be drawn."""
-    for name, given in (("card", card), ("plots", plots)):
-        if given is not None and not trust:
-            raise ArgumentError(
-                f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
-            )
-    if plots is not None:
-        from sureshot.research.canvas import new_figure
-
-        new_figure(1.0)

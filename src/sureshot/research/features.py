@@ -11,10 +11,10 @@ import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Shaped, UInt8
@@ -53,6 +53,13 @@ from sureshot.paths import cache_dir
 from sureshot.progress import Progress, Silent
 from sureshot.settings import parse_json
 
+_T = TypeVar("_T")
+
+
+class _Transient(str):
+    """Why a video has no features, for now."""
+
+
 # The arrays of one key by name, each with its rows first; or why there are none and never will be.
 CachedFeatures = Mapping[str, Shaped[np.ndarray, "..."]] | str
 
@@ -67,6 +74,32 @@ class FeatureCache:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+
+    def fill(
+        self,
+        what: str,
+        wanted: Mapping[str, _T],
+        size: int,
+        encode: Callable[[Mapping[str, _T]], dict[str, CachedFeatures]],
+        progress: Progress,
+    ) -> dict[str, Any]:
+        """The entries of all keys; those that no shard has are encoded, and kept for good.
+
+        Args:
+            what: what ``progress`` calls the entries.
+            size: entries of a shard, which a stopped run loses at most.
+            encode: gives entries; a `_Transient` may be another one next time.
+        """
+        entries = self.read(wanted)
+        unknown = [key for key in wanted if key not in entries]
+        if len(unknown) < len(wanted):
+            progress.update(what, len(entries), len(wanted))
+        for first in range(0, len(unknown), size):
+            encoded = encode({key: wanted[key] for key in unknown[first : first + size]})
+            self.write({k: one for k, one in encoded.items() if not isinstance(one, _Transient)})
+            entries |= encoded
+            progress.update(what, len(entries), len(wanted))
+        return entries
 
     def read(self, keys: Collection[str]) -> dict[str, CachedFeatures]:
         """The entries of those keys that some shard has; a shard that is damaged has none."""
@@ -85,9 +118,6 @@ class FeatureCache:
 
         Args:
             entries: arrays of the same names and row shapes under all keys that have any.
-
-        Raises:
-            SureshotError: it cannot be written, as on a full disk.
         """
         arrays = [entry for entry in entries.values() if not isinstance(entry, str)]
         names = list(arrays[0]) if arrays else []
@@ -141,7 +171,7 @@ class FrameMemory:
         self._kept: dict[Item, Prepared] = {}
 
     def get(self, item: Item) -> Prepared | None:
-        """The frames of a video; None where they are not kept."""
+        """The frames that are kept of a video."""
         return self._kept.get(item)
 
     def put(self, item: Item, frames: Prepared) -> None:
@@ -151,7 +181,7 @@ class FrameMemory:
             self._kept[item] = frames
 
 
-_VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache: what a stopped run loses at most
+_VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache
 _AHEAD = 16  # videos decoded before the encoder asks for them
 _BATCH = 32  # frames encoded at once
 
@@ -161,11 +191,10 @@ Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
 
 @dataclass(frozen=True, slots=True)
 class SplitFeatures:
-    """The features of a split whose every video could be read.
+    """The features of a split.
 
     Attributes:
         split: the videos that could be read and their captions.
-        encoder: name of the encoder.
         frames: most frames a video was sampled at.
         videos: one value per video, in the order of ``split.items``, 16-bit.
         texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
@@ -224,14 +253,11 @@ def extract(
 
     Args:
         split: what to encode. A video that cannot be read is left out, with its captions.
-        encoder: what encodes it.
         frames: frames sampled from each video; a shorter one keeps all it has.
         sampling: which frames; None is uniformly. One that draws gives those of its first draw.
         whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
         cache: folder of the cache; None is one in the user's cache folder.
-        progress: gets "videos encoded" and "captions encoded".
-        memory: prepared frames, for encoding the same videos repeatedly while the encoder learns;
-            what is not in it is decoded and put in. None keeps none.
+        memory: prepared frames, for encoding the same videos repeatedly while the encoder learns.
 
     Raises:
         SureshotError: no video of the split can be read, or a feature is not finite.
@@ -240,7 +266,9 @@ def extract(
     rule = sampling or Sampling()
     keys = [item_key(item) for item in split.items]
     videos = _VideoEncoder(encoder, frames, rule, whole_grid, memory or FrameMemory(0))
-    entries = videos.entries(dict(zip(keys, split.items, strict=True)), cache, progress)
+    wanted = dict(zip(keys, split.items, strict=True))
+    place = _cache(cache, encoder, videos.name)
+    entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress)
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
     if not kept:
@@ -258,7 +286,7 @@ def extract(
         frames=frames,
         videos=[FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
         texts=_texts(whole.texts(), encoder, cache, progress),
-        unreadable=tuple((split.items[row].id, failed[row]) for row in sorted(failed)),
+        unreadable=tuple((split.items[row].id, why) for row, why in failed.items()),
         sampling=rule,
     )
 
@@ -279,35 +307,19 @@ class _VideoEncoder:
     whole_grid: bool
     memory: FrameMemory
 
-    def entries(
-        self, items: Mapping[str, Item], folder: Path | None, progress: Progress
-    ) -> dict[str, Any]:
-        """Features of each item by its key, or the reason why it has none."""
-        cache = _cache(folder, self.encoder, self._drawer())
-        entries = cache.read(items)
-        unknown = [key for key in items if key not in entries]
-        if len(unknown) < len(items):
-            progress.update("videos encoded", len(entries), len(items))
-        for first in range(0, len(unknown), _VIDEOS):
-            part = {key: items[key] for key in unknown[first : first + _VIDEOS]}
-            encoded, transient = self._encode(part)
-            cache.write({key: entry for key, entry in encoded.items() if key not in transient})
-            entries |= encoded
-            progress.update("videos encoded", len(entries), len(items))
-        return entries
-
-    def _drawer(self) -> str:
+    @property
+    def name(self) -> str:
+        """What of a video is encoded."""
         name = str(self.frames)
         if self.sampling != Sampling():
             fps = self.sampling.fps
             name += f"-{self.sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
         return f"{name}-patches" if self.whole_grid else name
 
-    def _encode(self, items: Mapping[str, Item]) -> tuple[dict[str, CachedFeatures], set[str]]:
-        """The entry of each item, and the keys of those that may have another one next time."""
+    def encode(self, items: Mapping[str, Item]) -> dict[str, CachedFeatures]:
+        """The entry of each item by its key."""
         prepared: dict[str, Prepared] = {}
         entries: dict[str, CachedFeatures] = {}
-        transient: set[str] = set()
 
         def flush(least: int) -> None:
             for shape in {array.shape[1:] for array in prepared.values()}:
@@ -327,15 +339,13 @@ class _VideoEncoder:
                     place += 1
                     frames = decoded.get(item)
                 if isinstance(frames, VideoError):
-                    entries[key] = str(frames)
-                    if frames.transient:
-                        transient.add(key)
+                    entries[key] = (_Transient if frames.transient else str)(frames)
                     continue
                 prepared[key] = frames
                 self.memory.put(item, frames)
                 flush(_BATCH)
             flush(1)
-        return entries, transient
+        return entries
 
     def _arrays(self, item: Item, features: FrameFeatures) -> dict[str, Shaped[np.ndarray, "..."]]:
         """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
@@ -377,39 +387,26 @@ def sampled_frames(
 def _texts(
     texts: Sequence[str], encoder: Encoder, folder: Path | None, progress: Progress
 ) -> list[Text]:
-    """Sentence and words of each text; equal ones are encoded once."""
+    """Sentence at its own length and words of each text, 16-bit; equal ones are encoded once."""
+
+    def encode(unknown: Mapping[str, str]) -> dict[str, CachedFeatures]:
+        features = encoder.encode_texts(list(unknown.values()))
+        sentences = features.sentence
+        if features.length is not None:
+            sentences = sentences * features.length[:, None]
+        with np.errstate(over="ignore"):
+            sentences, words = sentences.astype(np.float16), features.words.astype(np.float16)
+        if not np.isfinite(sentences).all() or not np.isfinite(words[features.mask]).all():
+            raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
+        parts = zip(unknown, sentences[:, None], words, features.mask, strict=True)
+        return {key: {"sentence": one, "words": rows[real]} for key, one, rows, real in parts}
+
+    keys = {text: _digest([text]) for text in sorted(set(texts))}
+    wanted = {key: text for text, key in keys.items()}
     cache = _cache(folder, encoder, "captions")
-    keys = {text: _digest([text]) for text in texts}
-    entries: dict[str, Any] = cache.read(keys.values())
-    unknown = sorted(text for text, key in keys.items() if key not in entries)
-    if len(unknown) < len(keys):
-        progress.update("captions encoded", len(keys) - len(unknown), len(keys))
-    for first in range(0, len(unknown), _TEXTS):
-        part = unknown[first : first + _TEXTS]
-        encoded = dict(
-            zip((keys[text] for text in part), _encode_texts(part, encoder), strict=True)
-        )
-        cache.write(encoded)
-        entries |= encoded
-        progress.update("captions encoded", len(entries), len(keys))
+    entries = cache.fill("captions encoded", wanted, _TEXTS, encode, progress)
     found = (entries[keys[text]] for text in texts)
     return [(entry["sentence"][0], entry["words"]) for entry in found]
-
-
-def _encode_texts(
-    texts: Sequence[str], encoder: Encoder
-) -> Iterator[dict[str, Shaped[np.ndarray, "..."]]]:
-    """Sentence at its own length, as one row, and words of each text, 16-bit."""
-    features = encoder.encode_texts(texts)
-    sentences = features.sentence
-    if features.length is not None:
-        sentences = sentences * features.length[:, None]
-    with np.errstate(over="ignore"):
-        sentences, words = sentences.astype(np.float16), features.words.astype(np.float16)
-    if not np.isfinite(sentences).all() or not np.isfinite(words[features.mask]).all():
-        raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
-    parts = zip(sentences[:, None], words, features.mask, strict=True)
-    return ({"sentence": sentence, "words": rows[real]} for sentence, rows, real in parts)
 
 
 def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:
@@ -456,11 +453,6 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     Such a pickle is a dictionary from the ids of all videos to an array of one row or of one per
     moment, a list of rows, or a lone NaN where the video lacks the expert. It must fit into memory,
     and nothing in it is run.
-
-    Raises:
-        SureshotError: the pickle cannot be read, asks for anything but arrays of numbers and plain
-            containers, or holds something else than features of videos; the folder has the expert
-            already, or cannot be written.
     """
     name = path.stem if name is None else name
     place = folder / name
@@ -495,7 +487,13 @@ def _write_expert(features: Mapping[Any, Any], folder: Path, name: str, source: 
             raise SureshotError(
                 f"{source} has features of {video!r:.60}, which is no id of a video."
             )
-        array = _features_of(value, video, source)
+        try:
+            array = np.zeros(0) if value is None else np.asarray(value)
+        except ValueError:
+            raise SureshotError(
+                f"{source} has rows of different lengths for the video {video}; they are no "
+                "features."
+            ) from None
         if starts_with_nan(array):
             continue
         rows = checked_rows(array, name, f"{source}, of the video {video},")
@@ -508,15 +506,3 @@ def _write_expert(features: Mapping[Any, Any], folder: Path, name: str, source: 
         np.save(path, rows)
         written += 1
     return written
-
-
-def _features_of(value: object, video: str, source: Path) -> Shaped[np.ndarray, "..."]:
-    """The features of a video as one array; empty where it has none."""
-    if value is None or (isinstance(value, float) and np.isnan(value)):
-        return np.zeros(0, np.float32)
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise SureshotError(
-            f"{source} has rows of different lengths for the video {video}; they are no features."
-        ) from None

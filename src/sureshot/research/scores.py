@@ -41,7 +41,6 @@ def similarity(
 
     Args:
         compare: of a `Scorer`, ``raw`` or, as a search ranks, ``ranking``.
-        features: the split whose videos are the gallery.
         captions: rows of the captions to score; None is all.
         bank: take the captions from here instead, such as the training captions.
     """
@@ -73,8 +72,6 @@ def ranking(
     """The scores that a search ranks by: raw ones minus the model's hub correction, if any.
 
     Args:
-        scorer: the model.
-        features: the split whose videos are ranked.
         others: take the captions from here instead.
         raw: what `similarity` gives for them by ``scorer.raw``, if it is known.
     """
@@ -117,11 +114,7 @@ def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:
 def bank_similarity(
     scorer: Scorer, texts: TextFeatures, features: SplitFeatures
 ) -> Float[np.ndarray, "texts videos"]:
-    """Raw scores, with all videos of a split, of texts as a bank keeps them.
-
-    Raises:
-        ModelError: no index can be made with the model, so it can have no bank.
-    """
+    """Raw scores, with all videos of a split, of texts as a bank keeps them."""
     videos = code_videos(scorer.raw, features, range(len(features.videos)))
     return scorer.raw.similarity(scorer.stored.texts(texts), videos)
 
@@ -130,28 +123,20 @@ def text_measures(
     model: Model | None,
     features: SplitFeatures,
     *,
-    captions: Sequence[int] | None = None,
     device: str = "cpu",
 ) -> dict[str, Float[np.ndarray, " texts"]]:
     """The uncertainties that a system's paper defines of a text before all videos of a split.
 
-    Args:
-        model: put into evaluation mode for the time being; an encoder alone has none.
-        features: the split whose videos are the gallery.
-        captions: rows of the captions; None is all.
-        device: where the model is.
-
     Returns:
         The values by the name of `sureshot.models.systems.base.System.measures`; higher is less
-        sure. Empty where the paper defines none.
+        sure. Empty where the paper defines none, and for an encoder alone.
     """
     if model is None:
         return {}
-    chosen = range(len(features.texts)) if captions is None else captions
     compare = ModelSimilarity(model, device)
     videos = code_videos(compare, features, range(len(features.videos)))
     known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
-    for part in _parts(chosen, _ITEMS):
+    for part in _parts(range(len(features.texts)), _ITEMS):
         texts = code_texts(compare, features, part)
         with frozen(model):
             measures = model.system.measures(texts, videos)
@@ -186,15 +171,10 @@ def _parts(chosen: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 
 
 PRINTED, CANDIDATES = "duq_printed", "duq_candidates"  # the rule as printed, and one that can help
-_TEXTS = 256  # re-ranked at once
 
 
 def check_printed(scorer: Scorer) -> None:
-    """Refuse a model whose system has no distances to re-rank by.
-
-    Raises:
-        ArgumentError: it is not DUQ.
-    """
+    """Refuse a model whose system has no distances to re-rank by."""
     if scorer.model is None or not isinstance(scorer.model.system, Duq):
         raise ArgumentError(
             f"{option('post', PRINTED)} takes similarities and distances of DUQ, and {scorer.name} "
@@ -208,32 +188,22 @@ def printed_scores(
     """The rule as printed: one matrix, its rows read for text to video, its columns for the other.
 
     Both gammas of the rule are ``gamma``.
-
-    Raises:
-        ArgumentError: the model is not DUQ.
     """
     check_printed(scorer)
     model = scorer.model
     assert model is not None and isinstance(model.system, Duq)
     videos = code_videos(scorer.raw, features, range(len(features.videos)))
     parts = []
-    for first in range(0, len(features.texts), _TEXTS):
-        chosen = range(first, min(first + _TEXTS, len(features.texts)))
+    for chosen in _parts(range(len(features.texts)), _ITEMS):
         texts = code_texts(scorer.raw, features, chosen)
         with frozen(model):
             parts.append(model.system.printed(texts, videos, gamma).cpu().numpy())
     scores = np.concatenate(parts)
-    name = f"DUQ re-ranking as printed, gamma {gamma:g}"
-    return (
-        CorrectedScores(
-            name=f"{name} (looks at the query alone; its rank is the same for every gamma)",
-            direction="t2v",
-            scores=scores,
-            gamma=gamma,
-        ),
-        CorrectedScores(
-            name=f"{name} (looks at all test queries)", direction="v2t", scores=scores, gamma=gamma
-        ),
+    return _both(
+        f"DUQ re-ranking as printed, gamma {gamma:g}",
+        "looks at the query alone; its rank is the same for every gamma",
+        (scores, scores),
+        gamma,
     )
 
 
@@ -255,20 +225,25 @@ def candidate_scores(
         bank: raw scores of captions that are not tested, such as those of training.
         gamma: share that is added; 0 leaves the scores as they are.
     """
-    name = f"DUQ re-ranking by candidates, gamma {gamma:g}"
+    return _both(
+        f"DUQ re-ranking by candidates, gamma {gamma:g}",
+        f"bank: {len(bank)} training captions",
+        (_by_candidate(scores, bank, gamma), _by_candidate(scores.T, scores.T, gamma).T),
+        gamma,
+    )
+
+
+def _both(
+    name: str,
+    looks: str,
+    scores: tuple[Float[np.ndarray, "texts videos"], Float[np.ndarray, "texts videos"]],
+    gamma: float,
+) -> tuple[CorrectedScores, CorrectedScores]:
+    """Scores by which videos and texts are ranked; the former look at less than all queries."""
+    texts, videos = f"{name} ({looks})", f"{name} (looks at all test queries)"
     return (
-        CorrectedScores(
-            name=f"{name} (bank: {len(bank)} training captions)",
-            direction="t2v",
-            scores=_by_candidate(scores, bank, gamma),
-            gamma=gamma,
-        ),
-        CorrectedScores(
-            name=f"{name} (looks at all test queries)",
-            direction="v2t",
-            scores=_by_candidate(scores.T, scores.T, gamma).T,
-            gamma=gamma,
-        ),
+        CorrectedScores(name=texts, direction="t2v", scores=scores[0], gamma=gamma),
+        CorrectedScores(name=videos, direction="v2t", scores=scores[1], gamma=gamma),
     )
 
 

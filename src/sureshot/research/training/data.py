@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 import numpy as np
 import torch
@@ -39,11 +39,15 @@ from sureshot.research.training.encoder_tuning import Tuned
 class Pairs(ABC):
     """Pairs of a caption and its video, counted by the captions of all training sets.
 
+    A context manager, at whose end threads that decode videos end.
+
     Attributes:
         video_of: number of the video of each pair.
+        unreadable: id and reason of each video that could not be read so far.
     """
 
     def __init__(self, splits: Sequence[Split]) -> None:
+        self.unreadable: dict[str, str] = {}
         self.items: list[Item] = []
         self.captions: list[str] = []
         self.video_of: list[int] = []
@@ -76,19 +80,20 @@ class Pairs(ABC):
         """Have the videos of these pairs ready from now on; all others may be let go."""
         del rows
 
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        return None
+
 
 class FeaturePairs(Pairs):
     """Pairs of one or more sets, from the features of a frozen encoder.
 
     Args:
         sets: features of one encoder; a photo is a video of one frame.
-        device: where tokens go.
         patches: whether the cells of frames go along. They are the larger part of a batch, and a
             stem that maps frames drops them.
-
-    Raises:
-        SureshotError: there is no set, the sets come from different encoders, or a feature is not
-            finite.
     """
 
     def __init__(
@@ -108,7 +113,10 @@ class FeaturePairs(Pairs):
         self._texts: list[Text] = []
         for part in sets:
             _check_finite(part)
-            self._videos += part.videos if patches else map(_without_patches, part.videos)
+            self._videos += [
+                video if patches else replace(video, patches=video.patches[:, :0])
+                for video in part.videos
+            ]
             self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
             self._texts += part.texts
         some = self._videos[0]
@@ -130,22 +138,12 @@ class FeaturePairs(Pairs):
         return video_tokens(replace(seen, experts=experts, which=which), self.device)
 
 
-def _without_patches(video: FrameFeatures) -> FrameFeatures:
-    return FrameFeatures(video.frames, video.patches[:, :0], video.backbone)
-
-
 def _check_finite(part: SplitFeatures) -> None:
     split = part.split
+    names = [f"video {item.id}" for item in split.items]
+    names += [f"caption of {split.items[c.video].id} {c.text!r}" for c in split.captions]
     videos = ((v.frames, v.patches, v.backbone) for v in part.videos)
-    parts = [
-        *zip((f"video {item.id}" for item in split.items), videos, strict=True),
-        *zip(
-            (f"caption of {split.items[c.video].id} {c.text!r}" for c in split.captions),
-            part.texts,
-            strict=True,
-        ),
-    ]
-    for name, arrays in parts:
+    for name, arrays in zip(names, (*videos, *part.texts), strict=True):
         if not all(np.isfinite(array).all() for array in arrays):
             raise SureshotError(
                 f"The features of the {name} hold a number that is not finite; encode "
@@ -163,11 +161,7 @@ class PixelPairs(Pairs):
     Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
     since gradient caching looks at them twice.
 
-    Attributes:
-        unreadable: id and reason of each video that could not be read so far.
-
     Args:
-        splits: the sets.
         encoder: makes tokens of them.
         read: RGB frames of a video, sampled.
         workers: threads.
@@ -184,7 +178,6 @@ class PixelPairs(Pairs):
         memory: FrameMemory | None = None,
     ) -> None:
         super().__init__(splits)
-        self.unreadable: dict[str, str] = {}
         self._encoder = encoder
         self._read = read
         self._epoch = 0
@@ -200,11 +193,7 @@ class PixelPairs(Pairs):
         self._decoded.want((self._epoch, self.video_of[row]) for row in rows)
 
     def readable(self, rows: Sequence[int]) -> list[int]:
-        """Those of these pairs whose video can be read; each process looks at its share.
-
-        Raises:
-            SureshotError: frames that were read cannot be kept.
-        """
+        """Those of these pairs whose video can be read; each process looks at its share."""
         videos = {self.video_of[row] for row in rows[rank() :: world()]}
         odd = [
             (video, reason)
@@ -220,11 +209,7 @@ class PixelPairs(Pairs):
         return self._encoder.texts([self.captions[row] for row in rows])
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
-        """The videos of these pairs, with a graph.
-
-        Raises:
-            SureshotError: one cannot be read.
-        """
+        """The videos of these pairs, with a graph."""
         return self._encoder.videos([self._frames(self.video_of[row]) for row in rows])
 
     def _frames(self, video: int) -> Prepared:
@@ -252,9 +237,6 @@ class PixelPairs(Pairs):
         self._memory.put(item, seen)
         return seen
 
-    def __enter__(self) -> "PixelPairs":
-        return self
-
     def __exit__(self, *_error: object) -> None:
         self._decoded.close()
 
@@ -281,14 +263,9 @@ def plan(
         batch: most pairs of a batch. Videos with more captions than batches are needed for it
             make the batches smaller.
         captions: ``one`` random caption of each video per epoch, or ``all`` of them.
-        seed: seed of the run.
-        epoch: number of the epoch, from 0.
 
     Returns:
         Indices into ``video_of``, one array per batch; the number of batches is `count`, always.
-
-    Raises:
-        SureshotError: there are no two videos, or ``batch`` is below two.
 
     Examples:
         >>> [len(part) for part in plan(range(33), batch=32)]
@@ -296,7 +273,9 @@ def plan(
     """
     total = count(video_of, batch=batch, captions=captions)
     random = np.random.default_rng((seed, epoch))
-    groups = _grouped(video_of)
+    numbers = np.asarray(video_of, np.int64)
+    order = np.argsort(numbers, kind="stable")
+    groups = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)  # captions of each video
     random.shuffle(groups)
     if captions == "one":
         groups = [group[random.integers(len(group), size=1)] for group in groups]
@@ -309,11 +288,7 @@ def plan(
 
 
 def count(video_of: Sequence[int], *, batch: int, captions: Captions = "one") -> int:
-    """How many batches an epoch has.
-
-    Raises:
-        SureshotError: there are no two videos, or ``batch`` is below two.
-    """
+    """How many batches an epoch has."""
     sizes = np.unique(np.asarray(video_of, np.int64), return_counts=True)[1]
     if len(sizes) < 2:
         raise SureshotError(
@@ -326,14 +301,6 @@ def count(video_of: Sequence[int], *, batch: int, captions: Captions = "one") ->
     if captions == "one":
         return -(-len(sizes) // batch)
     return int(max(-(-sizes.sum() // batch), sizes.max()))
-
-
-def _grouped(video_of: Sequence[int]) -> list[Int[np.ndarray, " captions"]]:
-    """The captions of each video."""
-    numbers = np.asarray(video_of, np.int64)
-    order = np.argsort(numbers, kind="stable")
-    edges = np.flatnonzero(np.diff(numbers[order])) + 1
-    return np.split(order, edges)
 
 
 def _deal(
@@ -404,7 +371,6 @@ class TrainingFrames:
 
     Attributes:
         encoder: says how large frames are.
-        frames: most frames of a video.
         kept: folder where frames are kept from epoch to epoch; None decodes each time.
     """
 
@@ -427,9 +393,7 @@ class TrainingFrames:
         """RGB frames of an item, the n-th of all videos, in an epoch.
 
         Raises:
-            VideoError: the video cannot be read.
-            OSError: likewise.
-            SureshotError: its frames cannot be kept.
+            VideoError, OSError: the video cannot be read.
         """
         if self.kept is None:
             return self._decoded(item, np.random.default_rng((self.seed, epoch, video)))

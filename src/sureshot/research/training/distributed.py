@@ -24,21 +24,21 @@ _T = TypeVar("_T")
 
 def rank() -> int:
     """Number of this process, from 0."""
-    return distributed.get_rank() if _several() else 0
+    return distributed.get_rank() if distributed.is_initialized() else 0
 
 
 def world() -> int:
     """How many processes train together."""
-    return distributed.get_world_size() if _several() else 1
-
-
-def _several() -> bool:
-    return distributed.is_available() and distributed.is_initialized()
+    return distributed.get_world_size() if distributed.is_initialized() else 1
 
 
 def is_first() -> bool:
     """Whether this process prints for all: the first that torchrun started, or the only one."""
-    return int(os.environ.get("WORLD_SIZE", "1")) < 2 or os.environ.get("RANK", "0") == "0"
+    return _started() < 2 or os.environ.get("RANK", "0") == "0"
+
+
+def _started() -> int:
+    return int(os.environ.get("WORLD_SIZE", "1"))
 
 
 @contextlib.contextmanager
@@ -47,7 +47,7 @@ def from_torchrun() -> Iterator[None]:
 
     Processes meet over NCCL, each with a GPU of its own, where there are GPUs, else over Gloo.
     """
-    if int(os.environ.get("WORLD_SIZE", "1")) < 2 or distributed.is_initialized():
+    if _started() < 2 or distributed.is_initialized():
         yield
         return
     on_gpu = torch.cuda.is_available()
@@ -77,11 +77,7 @@ def same_start(module: nn.Module) -> None:
 
 def broadcast(value: Any) -> Any:
     """What process 0 passed in, in all of them."""
-    if world() == 1:
-        return value
-    held = [value]
-    distributed.broadcast_object_list(held, 0)
-    return held[0]
+    return _of_all(value)[0]
 
 
 def union(values: Iterable[_T]) -> set[_T]:
@@ -91,10 +87,9 @@ def union(values: Iterable[_T]) -> set[_T]:
 
 def _of_all(value: _T) -> list[_T]:
     """What each process passed in, in the order of the processes."""
-    if world() == 1:
-        return [value]
-    held: list[Any] = [None] * world()
-    distributed.all_gather_object(held, value)
+    held: list[Any] = [value] * world()
+    if len(held) > 1:
+        distributed.all_gather_object(held, value)
     return held
 
 
@@ -142,9 +137,8 @@ def _gathered(codes: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
 def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     """Replace each gradient by its mean over the processes, in one message.
 
-    A wrapper such as DDP would reduce at each backward pass, of which gradient caching makes many,
-    and cannot see weights used outside of the wrapped forward pass. A weight that has a gradient in
-    no process keeps none, so that the optimiser leaves it as it is.
+    DDP would reduce at each backward pass, of which gradient caching makes many. A weight that has
+    a gradient in no process keeps none, so that the optimiser leaves it as it is.
     """
     if world() == 1:
         return
@@ -154,6 +148,6 @@ def average_gradients(parameters: Iterable[nn.Parameter]) -> None:
     flat = torch.cat([*(grad.flatten() for grad in grads), has.to(grads[0])])
     distributed.all_reduce(flat)
     flat /= world()
-    parts = torch.split(flat, [*(grad.numel() for grad in grads), len(weights)])
-    for weight, part, known in zip(weights, parts, parts[-1].tolist(), strict=False):
-        weight.grad = part.view_as(weight).clone() if known else None
+    *parts, known = torch.split(flat, [*(grad.numel() for grad in grads), len(weights)])
+    for weight, part, found in zip(weights, parts, known.tolist(), strict=True):
+        weight.grad = part.view_as(weight).clone() if found else None

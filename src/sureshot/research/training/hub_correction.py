@@ -43,22 +43,16 @@ def fit_hub_bank(
     sets: Sequence[SplitFeatures] = (),
     seed: int = 0,
 ) -> tuple[Bank | None, str]:
-    """The bank of a model.
+    """The bank of a model, None if there is nothing to keep, and a line that says what was found.
 
     The captions are drawn from the training set, one a video; see `choose_weight` for the weight.
 
     Args:
-        scorer: the model.
         splits: data sets that the model was trained on.
-        galleries: features of validation videos, as the encoder below the checkpoint gives them,
-            of one data set or of several.
+        galleries: features of validation videos, as the encoder below the checkpoint gives them.
         sets: encoded training videos of several data sets; the bank keeps some of them. Of one
             data set it keeps none: a library of the same kind would look as far from a query as
             what is elsewhere.
-        seed: number that all draws come from.
-
-    Returns:
-        The bank, None if there is nothing to keep, and a line that says what was found.
     """
     rng = np.random.default_rng(seed)
     words = scorer.model is not None and scorer.model.system.reads_words
@@ -74,23 +68,23 @@ def fit_hub_bank(
         f"({gain.low:+.1f} to {gain.high:+.1f})"
     )
     frames, mask, scores = _reference(scorer, texts, sets, rng)
+    none = f"no hub correction: the best one gives {found}"
     if weight is None and not len(mask):
-        return None, f"no hub correction: the best one gives {found}"
-    source = " and ".join(split.title() for split in splits)
-    corrections = (weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0)
+        return None, none
     bank = Bank(
         texts=texts,
         k=K,
         weight=weight or 0.0,
         frames=frames,
         mask=mask,
-        corrections=corrections,
+        corrections=(weight or 0.0) * nearest_mean(scores, K) if len(mask) else np.zeros(0),
         model=scorer.fingerprint,
-        source=source,
+        source=" and ".join(split.title() for split in splits),
     )
-    if weight is None:
-        return bank, f"no hub correction: the best one gives {found}; {len(mask)} videos are kept"
-    return bank, f"{bank.title}: {found}"
+    return (
+        bank,
+        f"{none}; {len(mask)} videos are kept" if weight is None else f"{bank.title}: {found}",
+    )
 
 
 def save(
@@ -123,28 +117,23 @@ def choose_weight(
     Of four weights the one with the best R@1 + R@5 + R@10, text to video, of all captions of all
     galleries. None unless the lower end of the 95 % interval of its gain, over resampled videos,
     is above 0.
-
-    Args:
-        galleries: scores and owners of captions, of videos that nothing was trained on.
-        rng: source of the resamples.
     """
     firsts = np.cumsum([0, *(raw.shape[1] for raw, _, _ in galleries)])
     owner = np.concatenate(
         [own + first for (_, _, own), first in zip(galleries, firsts, strict=False)]
     )
-    gained = {weight: np.concatenate([_gain(*g, weight) for g in galleries]) for weight in WEIGHTS}
+    gained = {
+        weight: np.concatenate(
+            [
+                _hits(raw - weight * nearest_mean(known, K), own) - _hits(raw, own)
+                for raw, known, own in galleries
+            ]
+        )
+        for weight in WEIGHTS
+    }
     best = max(WEIGHTS, key=lambda weight: gained[weight].mean())
     gain = interval(mean_of(gained[best]), owner, rng, resamples=_RESAMPLES)
     return best if gain.low > 0 else None, gain
-
-
-def _gain(
-    raw: Float[np.ndarray, "texts videos"],
-    known: Float[np.ndarray, "captions videos"],
-    owner: Integer[np.ndarray, " texts"],
-    weight: float,
-) -> Float[np.ndarray, " texts"]:
-    return _hits(raw - weight * nearest_mean(known, K), owner) - _hits(raw, owner)
 
 
 def draw_captions(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:
@@ -169,12 +158,8 @@ def _reference(
 ]:
     """Videos of all sets alike, as an index keeps them in 16 bits, and their scores with texts."""
     if len(sets) < 2:
-        dim = texts.sentence.shape[1]
-        return (
-            np.zeros((0, 1, dim), np.float32),
-            np.zeros((0, 1), bool),
-            np.zeros((len(texts.mask), 0)),
-        )
+        none = np.zeros((0, 1, texts.sentence.shape[1]), np.float32)
+        return none, np.zeros((0, 1), bool), np.zeros((len(texts.mask), 0))
     parts = []
     for some in sets:
         count = len(some.videos)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import torch
 from safetensors import SafetensorError, safe_open
@@ -66,14 +66,12 @@ class TrainingResult:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """Where a run is after a step; steps and epochs count from 1.
+    """Where a run is after a step; steps and epochs count from 1, through the whole run.
 
     Attributes:
-        step: number of the step in the whole run, which has ``steps``.
         losses: the objective as ``loss`` and its named, unweighted parts.
         gradient: length of the gradient before it was clipped.
         rate: learning rate of stem and system.
-        seconds: how long the step took.
     """
 
     epoch: int
@@ -92,7 +90,7 @@ class TrainState(NamedTuple):
     Attributes:
         modules: all that is trained.
         fixed: settings that must not change within the run.
-        steps: steps of a pass through the data.
+        steps: steps of an epoch.
         scaler: what keeps gradients within float16; None with other formats.
     """
 
@@ -106,11 +104,6 @@ class TrainState(NamedTuple):
     options: StepOptions
     scaler: GradScaler | None
     labels: Labels | None = None
-
-    @property
-    def epoch_steps(self) -> int:
-        """How many steps an epoch has."""
-        return self.steps * self.model.system.passes
 
     def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
         """Codes of the texts and the videos of these pairs."""
@@ -129,13 +122,15 @@ class TrainState(NamedTuple):
 
     def identity(self) -> dict[str, Any]:
         """What must not change within a run, by dotted path."""
-        values: dict[str, Any] = to_values(self.config)
-        training = {name: value for name, value in values.items() if name not in _FREE}
-        counts = {
-            "captions": len(self.pairs.video_of),
-            "videos": len(set(self.pairs.video_of)),
-        }
-        return _flat(counts | {"training": training} | to_values(self.fixed))
+        settings = to_values(self.config).items()
+        return _flat(
+            {
+                "captions": len(self.pairs.video_of),
+                "videos": len(set(self.pairs.video_of)),
+                "training": {name: value for name, value in settings if name not in _FREE},
+                **to_values(self.fixed),
+            }
+        )
 
 
 def prepare(
@@ -168,7 +163,8 @@ def prepare(
         pairs=pairs,
         config=config,
         fixed=fixed or {},
-        steps=count(pairs.video_of, batch=config.batch, captions=config.captions or "one"),
+        steps=model.system.passes
+        * count(pairs.video_of, batch=config.batch, captions=config.captions or "one"),
         options=options,
         scaler=new_scaler(options),
         labels=labels,
@@ -176,16 +172,12 @@ def prepare(
 
 
 def steps_of(run: TrainState, epoch: int, skip: int = 0) -> Iterator[StepProgress]:
-    """Take the steps of an epoch, but for those that were taken before the run was stopped.
-
-    Raises:
-        SureshotError: a number is not finite, or no batch has two videos that can be read.
-    """
+    """Take the steps of an epoch, but for those that were taken before the run was stopped."""
     config, system = run.config, run.model.system
     run.modules.train()
     run.pairs.begin_epoch(epoch)
-    total = run.epoch_steps * config.epochs
-    step = epoch * run.epoch_steps
+    total = run.steps * config.epochs
+    step = epoch * run.steps
     first = step + skip
     any_step = skip > 0
     for number in range(system.passes):
@@ -235,19 +227,14 @@ def _step(
     run: TrainState, rows: Sequence[int], step: int, share: float
 ) -> tuple[dict[str, float], float]:
     """Losses and length of the gradient of one step, which is taken."""
-    name, system = run.pairs.name, run.model.system
-    losses = gradients(
-        system, run.embed, rows, run.options, step=step, name=name, scaler=run.scaler
-    )
+    name, system, scaler = run.pairs.name, run.model.system, run.scaler
+    losses = gradients(system, run.embed, rows, run.options, step=step, name=name, scaler=scaler)
     clip = run.config.clip or None
     try:
-        length = update(
-            run.optimiser, run.modules, system, share=share, clip=clip, scaler=run.scaler
-        )
+        length = update(run.optimiser, run.modules, system, share=share, clip=clip, scaler=scaler)
     except SureshotError as error:
         batch = "; ".join(name(row) for row in rows[:_NAMED])
-        more = f"The batch of {len(rows)} begins with {batch}."
-        raise SureshotError(f"{error} {more}") from None
+        raise SureshotError(f"{error} The batch of {len(rows)} begins with {batch}.") from None
     return losses, length
 
 
@@ -285,8 +272,6 @@ def fit(
     out whole.
 
     Args:
-        model: model on its device, with its first weights.
-        pairs: what is trained on, on the same device.
         config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
         folder: folder of the run, the same for all processes.
         save: writes the model into an empty folder, given the epochs done and the score.
@@ -298,41 +283,46 @@ def fit(
         resume: go on with the run in the folder, if there is one.
         fixed: more settings, as JSON holds them, that must not change within a run, such as
             those of the system.
-        on_step: called after each step.
 
     Raises:
-        SureshotError: a loss or gradient is not finite, the folder holds another run, a file
-            cannot be written, or best is to be kept of models that are not validated.
+        SureshotError: a loss or gradient is not finite, the folder holds another run, or a file
+            cannot be written.
     """
     if config.keep == "best" and validate is None:
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
     run = prepare(model, pairs, config, encoder, fixed, labels)
     done = _begin(run, folder, resume)
-    steps = done.epoch * run.epoch_steps + done.steps
-    with Log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
+    steps = done.epoch * run.steps + done.steps
+    with open_log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
         for epoch in range(done.epoch, config.epochs):
             for step in steps_of(run, epoch, done.steps):
                 if log is None:
                     continue
                 entry = to_values(step)
                 del entry["epochs"], entry["steps"]
-                log.write(**entry)
+                log.write(_line(entry))
                 if on_step is not None:
                     on_step(step)
                 if config.save_every and step.step % config.save_every == 0:
-                    _keep(run, folder, done._replace(steps=step.step - epoch * run.epoch_steps))
+                    _keep(run, folder, done._replace(steps=step.step - epoch * run.steps))
             done = _finish_epoch(run, folder, done, save, validate, log)
     broadcast(None)  # all wait until the files are there
-    notes = _draw_log(folder) if rank() == 0 else ()
-    return TrainingResult(folder=folder / MODEL, epoch=done.kept, score=done.score, notes=notes)
+    notes = []
+    if rank() == 0:
+        entries = read_log(folder / LOG)
+        losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
+        scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
+        try:
+            draw(folder / PLOT, losses, scores, title=folder.name)
+        except SureshotError as error:  # the model is there all the same
+            notes.append(f"No plot was drawn. {error}")
+    return TrainingResult(
+        folder=folder / MODEL, epoch=done.kept, score=done.score, notes=tuple(notes)
+    )
 
 
 def check_new(folder: Path) -> None:
-    """See that there is no run in a folder yet.
-
-    Raises:
-        SureshotError: there is one.
-    """
+    """Refuse a folder that has a run."""
     if (folder / STATE).exists():
         raise SureshotError(
             f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
@@ -376,7 +366,7 @@ def _finish_epoch(
     done: _Counters,
     save: Save,
     validate: Callable[[], float] | None,
-    log: "Log | None",
+    log: TextIO | None,
 ) -> _Counters:
     """Score an epoch and write what is to be kept of it; process 0 does, the others wait."""
     run.modules.eval()
@@ -397,7 +387,8 @@ def _finish_epoch(
             with replace_folder(folder / MODEL) as fresh:
                 save(fresh, epoch, score)
         _keep(run, folder, done)
-        log.write(epoch=epoch, step=epoch * run.epoch_steps, score=score, kept=kept)
+        entry = {"epoch": epoch, "step": epoch * run.steps, "score": score, "kept": kept}
+        log.write(_line(entry))
     counters: _Counters = broadcast(done)
     return counters
 
@@ -413,13 +404,7 @@ def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
 def save_state(
     path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer, values: Mapping[str, Any]
 ) -> None:
-    """Write weights, the optimiser's memory and ``values``, as JSON holds them, in one step.
-
-    Whatever happens, the file is the old one or the new one.
-
-    Raises:
-        SureshotError: the file cannot be written.
-    """
+    """Write weights, the optimiser's memory and ``values``, as JSON holds them, whole or not."""
     tensors = {_WEIGHTS + name: tensor for name, tensor in modules.state_dict().items()}
     for number, memory in optimiser.state_dict()["state"].items():
         tensors |= {f"{_MEMORY}{number}.{name}": tensor for name, tensor in memory.items()}
@@ -436,11 +421,7 @@ def save_state(
 
 
 def read_values(path: Path) -> dict[str, Any]:
-    """The values of a state.
-
-    Raises:
-        SureshotError: it cannot be read.
-    """
+    """The values of a state."""
     try:
         with safe_open(path, framework="pt") as file:
             values = parse_json((file.metadata() or {})["sureshot"])
@@ -452,11 +433,7 @@ def read_values(path: Path) -> dict[str, Any]:
 
 
 def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer) -> None:
-    """Put weights and the optimiser's memory back.
-
-    Raises:
-        SureshotError: the file cannot be read, or does not fit these modules.
-    """
+    """Put weights and the optimiser's memory back."""
     weights: dict[str, Tensor] = {}
     memory: dict[int, dict[str, Tensor]] = {}
     try:
@@ -480,59 +457,32 @@ def _unreadable(path: Path, reason: str) -> SureshotError:
     )
 
 
-class Log:
-    """Appends entries to a file, each on disk as soon as it is written; a context manager.
+def open_log(path: Path, after: int = 0) -> TextIO:
+    """A log to append to, each line on disk as soon as it is written.
 
     Args:
-        path: file of the log.
         after: number of steps that are done; later entries, and what a killed run left of a line,
             are dropped. 0 empties the file.
     """
-
-    def __init__(self, path: Path, after: int = 0) -> None:
-        kept = [entry for entry in read_log(path) if entry["step"] <= after] if after else []
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_text(path, "".join(map(_line, kept)))
-        self._file = path.open("a", encoding="utf-8", buffering=1)
-
-    def write(self, **entry: Any) -> None:
-        """Append an entry; it has the number of a ``step``."""
-        self._file.write(_line(entry))
-
-    def __enter__(self) -> "Log":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._file.close()
+    kept = [entry for entry in read_log(path) if entry["step"] <= after] if after else []
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, "".join(map(_line, kept)))
+    return path.open("a", encoding="utf-8", buffering=1)
 
 
-def _line(entry: dict[str, Any]) -> str:
+def _line(entry: Mapping[str, Any]) -> str:
     return json.dumps(entry, ensure_ascii=False) + "\n"
 
 
 def read_log(path: Path) -> list[dict[str, Any]]:
     """The entries of a log that are whole; none where there is no file."""
     entries: list[dict[str, Any]] = []
-    if not path.exists():
-        return entries
-    for line in path.read_text("utf-8").splitlines():
+    for line in path.read_text("utf-8").splitlines() if path.exists() else ():
         try:
             entries.append(parse_json(line))
         except ValueError:  # the last line of a killed run
             break
     return entries
-
-
-def _draw_log(folder: Path) -> tuple[str, ...]:
-    """Draw the plot of a run; a note where that fails, as the model is there all the same."""
-    entries = read_log(folder / LOG)
-    losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
-    scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
-    try:
-        draw(folder / PLOT, losses, scores, title=folder.name)
-    except SureshotError as error:
-        return (f"No plot was drawn. {error}",)
-    return ()
 
 
 def draw(
@@ -545,13 +495,7 @@ def draw(
     """Draw the loss of each step, its running mean, and the score after each epoch.
 
     Args:
-        path: where the picture goes; its suffix (``.png``, ``.svg``) says what it is.
-        losses: loss of each step, from the first.
-        scores: number of the steps done and the score on the validation set, after each epoch.
-        title: words above the plot.
-
-    Raises:
-        SureshotError: matplotlib is not installed, or the picture cannot be written.
+        scores: number of the steps done, and the score on the validation set.
     """
     figure = new_figure(4.0)
     axes = figure.add_subplot()

@@ -157,11 +157,7 @@ class TrainingConfig(Ranged):
             )
 
     def for_encoder(self, encoder: EncoderRecipe) -> "TrainingConfig":
-        """These settings with what the encoder decides filled in.
-
-        Raises:
-            SureshotError: a setting is about pixels, and a frozen encoder shows features.
-        """
+        """These settings with what the encoder decides filled in."""
         plain = TrainingConfig()
         for name in () if encoder.tuned else ("sampling", "augment", "keep_frames"):
             if getattr(self, name) != getattr(plain, name):
@@ -195,6 +191,8 @@ class RecipeFile:
     """A recipe that is read from a TOML file and kept as one; its fields are its settings."""
 
     __slots__ = ()
+    encoder: EncoderRecipe
+    training: TrainingConfig
 
     @classmethod
     def load(cls: type[_R], path: Path, overrides: Sequence[str] = ()) -> _R:
@@ -203,9 +201,6 @@ class RecipeFile:
         Args:
             path: where relative paths start, those of ``overrides`` too.
             overrides: settings that replace those of the file, each as ``name.of.setting=value``.
-
-        Raises:
-            SureshotError: the file cannot be read, or a setting is wrong; the message names it.
         """
         values = read_toml(path)
         for assignment in overrides:
@@ -214,11 +209,7 @@ class RecipeFile:
 
     @classmethod
     def from_dict(cls: type[_R], values: Mapping[str, object], folder: Path) -> _R:
-        """A recipe from values as `to_dict` gives them; relative paths start at the folder.
-
-        Raises:
-            SureshotError: an unknown or missing name, or a wrong value.
-        """
+        """A recipe from values as `to_dict` gives them; relative paths start at the folder."""
         return resolve_paths(build(cls, values), folder)
 
     def to_dict(self) -> dict[str, Any]:
@@ -231,11 +222,7 @@ class RecipeFile:
         return to_toml(self.to_dict())
 
     def save(self, path: Path) -> None:
-        """Write that file.
-
-        Raises:
-            SureshotError: it cannot be written.
-        """
+        """Write that file."""
         try:
             write_text(path, self.to_toml())
         except OSError as error:
@@ -336,11 +323,7 @@ class Recipe(RecipeFile):
             )
 
     def splits(self) -> tuple[list[Split], Split | None]:
-        """The training sets and the validation set.
-
-        Raises:
-            SureshotError: one cannot be read, or they share videos.
-        """
+        """The training sets and the validation set, which share no video."""
         train = [part.load() for part in self.train]
         val = None if self.val is None else self.val.load()
         if self.hold_out:
@@ -352,11 +335,7 @@ class Recipe(RecipeFile):
 
 
 def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
-    """The values of a TOML file; errors call it by ``what``.
-
-    Raises:
-        SureshotError: it cannot be read or is not TOML.
-    """
+    """The values of a TOML file; errors call it by ``what``."""
     try:
         return read_toml_values(path)
     except OSError as error:
@@ -390,8 +369,8 @@ def resolve_paths(settings: _T, folder: Path) -> _T:
 def refuse_test(setting: str, split: str, instead: str = "") -> None:
     """See that a setting, such as ``val``, does not name the test split.
 
-    Raises:
-        SureshotError: it does; ``instead`` ends the sentence with what else to do.
+    Args:
+        instead: ends the sentence with what else to do.
     """
     if split == "test":
         raise SureshotError(

@@ -4,6 +4,7 @@ import statistics
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -12,7 +13,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from sureshot.datasets import Split
 from sureshot.datasets.synthetic import read_truth
@@ -38,7 +38,6 @@ from sureshot.research.training.data import (
     FeaturePairs,
     Pairs,
     PixelPairs,
-    TrainedEncoder,
     TrainingFrames,
     count,
 )
@@ -54,7 +53,7 @@ from sureshot.research.training.loop import (
     prepare,
     steps_of,
 )
-from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile, TrainingConfig
+from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile
 from sureshot.settings import override, to_values
 from sureshot.text import aligned, counted, duration
 
@@ -64,179 +63,198 @@ _R = TypeVar("_R", bound=RecipeFile)
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
 
 
-@dataclass(frozen=True, slots=True)
-class Task:
-    """What a run learns: to find videos, or to answer questions about them.
+class Task(ABC):
+    """What a run learns, and from what: to find videos, or to answer questions about them.
 
     Attributes:
-        model: stem and system with their first weights, on ``device``.
-        system: retrieval system within the model, which an encoder would be trained with.
-        encoder: what texts and videos go through first.
-        frames: frames sampled from each video, at most.
         metric: name of the score that a checkpoint is chosen by.
-        score: gives the model's score, in percent, from features of the validation set.
-        write: writes a checkpoint into an empty folder, given its scores by name and, where the
-            encoder was trained too, what writes that.
-        fixed: more settings, as JSON holds them, that must not change within a run.
-        labels: codes of pairs for losses that want more than which text belongs to which video.
-        words: tokens of a text that a tuned encoder reads; None is all that it can.
+        model: stem and system with their first weights, on ``device``.
+        system: the retrieval system within the model, which an encoder would be trained with.
+        note: what a checkpoint says of the encoder.
+        held: the validation set.
+        sets: features of ``splits`` by a frozen encoder, once they are there; ``val`` of ``held``.
     """
 
-    model: Model
-    system: System
-    device: str
-    encoder: Encoder
-    frames: int
-    sampling: Sampling
-    training: TrainingConfig
     metric: str
-    score: Callable[[SplitFeatures], float]
-    write: Callable[[Path, Mapping[str, float], SaveEncoder | None], None]
-    fixed: Mapping[str, Any]
-    labels: Labels | None = None
-    words: int | None = None
 
-    def features(self, split: Split, encoder: Encoder, **where: Any) -> SplitFeatures:
+    def __init__(
+        self,
+        recipe: RecipeFile,
+        model: Model,
+        system: System,
+        encoder: Encoder,
+        note: EncoderNote,
+        splits: Sequence[Split],
+        held: Split | None = None,
+    ) -> None:
+        self.recipe, self.system, self.encoder, self.note = recipe, system, encoder, note
+        self.device = device_for(recipe.encoder.device)
+        self.model = model.to(self.device)
+        self.splits, self.held = splits, held
+        self.sets: Sequence[SplitFeatures] = ()
+        self.val: SplitFeatures | None = None
+
+    @abstractmethod
+    def score(self, features: SplitFeatures) -> float:
+        """The model's score on the validation set, in percent."""
+
+    @abstractmethod
+    def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+        """Write a checkpoint into an empty folder."""
+
+    def labels(self) -> Labels | None:
+        """Codes of pairs for losses that want more than which text belongs to which video."""
+        return None
+
+    def fixed(self) -> dict[str, Any]:
+        """More settings, as JSON holds them, that must not change within a run."""
+        return {
+            "encoder": self.note.fingerprint,
+            "encoder.frames": self.note.frames,
+            "encoder.sampling": self.note.sampling,
+            "encoder.fps": self.note.fps,
+        }
+
+    def finish(self, folder: Path, held: Split, notes: Notes) -> None:
+        """What is due once a checkpoint is chosen."""
+        del folder, held, notes
+
+    def features(self, split: Split, encoder: Encoder | None = None, **where: Any) -> SplitFeatures:
         """Features of a split as the model reads them; ``where`` goes to `extract`."""
         return extract(
             split,
-            encoder,
-            frames=self.frames,
-            sampling=self.sampling,
+            encoder or self.encoder,
+            frames=self.note.frames,
+            sampling=self.note.rule,
             whole_grid=self.system.whole_grid,
             **where,
         )
 
-    def pairs(self, sets: Sequence[SplitFeatures]) -> FeaturePairs:
-        """Pairs of features to train on."""
+    def feature_pairs(self) -> FeaturePairs:
+        """Pairs to train on, from the features."""
         # A linear stem reads no patches, and padding them is most of a batch's work.
         patches = self.model.stem.config.kind == "none"
-        return FeaturePairs(sets, self.device, patches=patches)
+        return FeaturePairs(self.sets, self.device, patches=patches)
 
     def tuned(self) -> Tuned:
-        """The encoder with a graph.
+        """The encoder with a graph."""
+        recipe = self.recipe
+        return tuned(self.encoder, self.system, recipe.encoder.words, recipe.training.seed)
 
-        Raises:
-            SureshotError: it cannot be trained.
-        """
-        return tuned(self.encoder, self.system, self.words, self.training.seed)
-
-    def training_frames(self, encoder: TrainedEncoder, folder: Path) -> TrainingFrames:
-        """What reads the frames that an encoder is trained on; kept ones are in the folder."""
-        config = self.training
-        return TrainingFrames(
-            encoder=encoder,
-            frames=self.frames,
-            sampling=Sampling(config.sampling or self.sampling.kind, self.sampling.fps),
+    def pixel_pairs(
+        self, network: Tuned, folder: Path, memory: FrameMemory | None = None
+    ) -> PixelPairs:
+        """Pairs to train on, from frames that are decoded in each epoch or kept in the folder."""
+        config, rule = self.recipe.training, self.note.rule
+        read = TrainingFrames(
+            encoder=network.encoder,
+            frames=self.note.frames,
+            sampling=Sampling(config.sampling or rule.kind, rule.fps),
             augment=config.augment,
             seed=config.seed,
             kept=folder / FRAMES if config.keep_frames else None,
         )
+        shared = memory if read.steady else None
+        return PixelPairs(self.splits, network, read, config.workers, memory=shared)
 
+    def run(
+        self,
+        folder: Path,
+        notes: Notes,
+        *,
+        experts: Sequence[Mapping[str, Experts]] | None = None,
+        resume: bool = False,
+        cache: Path | None = None,
+    ) -> TrainingResult:
+        """Train on features of a frozen encoder, or the encoder too, on frames.
 
-def fit_features(
-    task: Task,
-    sets: Sequence[SplitFeatures],
-    val: SplitFeatures | None,
-    folder: Path,
-    progress: Progress,
-    *,
-    resume: bool = False,
-) -> TrainingResult:
-    """Learn from features of a frozen encoder; arguments and errors as of `fit_pixels`."""
-    validate = None if val is None else lambda: task.score(val)
-    return _fit(task, task.pairs(sets), folder, progress, validate=validate, resume=resume)
+        A video that cannot be read is left out. With a tuned encoder, ``unreadable.txt`` in the
+        run's folder lists these.
 
+        Args:
+            experts: what was extracted beforehand of the videos of all sets, that of ``held`` last.
+        """
+        # What would be refused after all videos have been encoded is refused before.
+        if not resume:
+            check_new(folder)
+        network, memory = None, FrameMemory()
+        pairs: Pairs
+        if self.recipe.encoder.tuned:
+            network = self.tuned()
+            pairs = self.pixel_pairs(network, folder, memory)
+        else:
+            self._encode(experts, notes, cache)
+            pairs = self.feature_pairs()
 
-def fit_pixels(
-    task: Task,
-    splits: Sequence[Split],
-    held: Split | None,
-    folder: Path,
-    progress: Progress,
-    *,
-    resume: bool = False,
-    memory: FrameMemory | None = None,
-) -> TrainingResult:
-    """Train the encoder too, on frames that are decoded in every epoch or kept from the first.
+        def save(place: Path, epoch: int, score: float | None) -> None:
+            scores = {} if score is None else {self.metric: score}
+            encoder = None if network is None else network.save
+            self.write(place, {"epoch": float(epoch), **scores}, encoder)
 
-    A video that cannot be read is left out; ``unreadable.txt`` in the run's folder lists these.
+        def on_step(step: StepProgress) -> None:
+            more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
+            notes.update("steps", step.step, step.steps, more)
 
-    Args:
-        task: what is learned.
-        splits: sets to train on.
-        held: the set to choose a checkpoint on, or None.
-        folder: folder of the run, see `sureshot.research.training.loop.fit`.
-        progress: hears how many steps are done.
-        resume: go on with the run in the folder, if there is one.
-        memory: frames that several runs share; None is one of this run's own.
+        with pairs:
+            fitted = fit(
+                self.model,
+                pairs,
+                self.recipe.training,
+                folder,
+                save=save,
+                validate=None if self.held is None else lambda: self._validate(network, memory),
+                encoder=network,
+                labels=self.labels(),
+                resume=resume,
+                fixed=self.fixed(),
+                on_step=on_step,
+            )
+        for line in [*fitted.notes, *_list_unreadable(pairs, folder)]:
+            notes.line(line)
+        if rank() == 0:
+            self.recipe.save(folder / RECIPE)
+            if self.held is not None:
+                self.finish(fitted.folder, self.held, notes)
+        return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
 
-    Raises:
-        SureshotError: the encoder cannot be trained, or see `sureshot.research.training.loop.fit`.
-    """
-    network = task.tuned()
-    read = task.training_frames(network.encoder, folder)
-    memory = memory or FrameMemory()
+    def _encode(
+        self,
+        experts: Sequence[Mapping[str, Experts]] | None,
+        notes: Notes,
+        cache: Path | None,
+    ) -> None:
+        sets = []
+        for number, split in enumerate([*self.splits, *([self.held] if self.held else [])]):
+            seen = self.features(split, cache=cache, progress=notes)
+            if seen.unreadable:
+                (name, reason), *others = seen.unreadable
+                more = f", and {len(others)} more" if others else ""
+                notes.line(f"{seen.split.title()}; left out: {name} {reason}{more}")
+            sets.append(replace(seen, experts=experts[number]) if experts else seen)
+        self.val = sets.pop() if self.held else None
+        self.sets = sets
 
-    def validate(held: Split) -> float:
+    def _validate(self, network: Tuned | None, memory: FrameMemory) -> float:
+        if network is None or self.held is None:
+            assert self.val is not None
+            return self.score(self.val)
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            seen = task.features(held, network.encoder, cache=Path(cache), memory=memory)
-            return task.score(seen)
-
-    check = None if held is None else lambda: validate(held)
-    shared = memory if read.steady else None
-    with PixelPairs(splits, network, read, task.training.workers, memory=shared) as pairs:
-        fitted = _fit(task, pairs, folder, progress, validate=check, resume=resume, network=network)
-        notes = _list_unreadable(pairs.unreadable, folder)
-    return replace(fitted, notes=(*fitted.notes, *notes))
+            seen = self.features(self.held, network.encoder, cache=Path(cache), memory=memory)
+            return self.score(seen)
 
 
-def _list_unreadable(unreadable: Mapping[str, str], folder: Path) -> tuple[str, ...]:
+def _list_unreadable(pairs: Pairs, folder: Path) -> list[str]:
     """Write which videos were left out and why; a note that says how many, if there are some."""
+    unreadable = pairs.unreadable
     if not unreadable:
-        return ()
+        return []
     if rank() == 0:
         lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
         write_text(folder / UNREADABLE, "".join(lines))
     name, reason = min(unreadable.items())
     count = counted(len(unreadable), "video")
-    return (f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}.",)
-
-
-def _fit(
-    task: Task,
-    pairs: Pairs,
-    folder: Path,
-    progress: Progress,
-    *,
-    validate: Callable[[], float] | None,
-    resume: bool,
-    network: Tuned | None = None,
-) -> TrainingResult:
-    def save(place: Path, epoch: int, score: float | None) -> None:
-        scores = {} if score is None else {task.metric: score}
-        encoder = None if network is None else network.save
-        task.write(place, {"epoch": float(epoch), **scores}, encoder)
-
-    def on_step(step: StepProgress) -> None:
-        more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
-        progress.update("steps", step.step, step.steps, more)
-
-    fitted = fit(
-        task.model,
-        pairs,
-        task.training,
-        folder,
-        save=save,
-        validate=validate,
-        encoder=network,
-        labels=task.labels,
-        resume=resume,
-        fixed=task.fixed,
-        on_step=on_step,
-    )
-    return replace(fitted, metric=task.metric)
+    return [f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}."]
 
 
 def train(
@@ -247,7 +265,6 @@ def train(
     resume: bool = False,
     cache: Path | None = None,
     progress: Progress | None = None,
-    note: str = "",
 ) -> TrainingResult:
     """Train a system by a recipe, in one process or in each of those that torchrun started.
 
@@ -258,8 +275,6 @@ def train(
         settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
         resume: go on with the run in the folder, if there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears what was read and how far the run is.
-        note: sentences for the card of the checkpoint.
 
     Raises:
         SureshotError: anything wrong with the recipe, the data, or a number that is not finite.
@@ -268,12 +283,9 @@ def train(
     with from_torchrun():
         notes = first_notes(progress)
         splits, held = read.splits()
-        for split in [*splits, *([] if held is None else [held])]:
+        for split in splits if held is None else [*splits, held]:
             notes.line(split.summary())
-        fitted = train_splits(
-            read, splits, held, folder, notes, resume=resume, cache=cache, note=note
-        )
-        return replace(fitted, notes=tuple(notes.lines))
+        return train_splits(read, splits, held, folder, notes, resume=resume, cache=cache)
 
 
 def train_splits(
@@ -285,47 +297,23 @@ def train_splits(
     *,
     resume: bool = False,
     cache: Path | None = None,
-    note: str = "",
 ) -> TrainingResult:
     """Train by a recipe on splits that are read already; see `train`."""
     encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
-    # What would be refused after all videos have been encoded is refused before.
-    if not resume:
-        check_new(folder)
-    experts = [_experts(split, notes) for split in splits]
-    task = retrieval_task(recipe, encoder, _sizes(encoder, experts), splits, note)
-    sets: list[SplitFeatures] = []
-    val = None
-    if recipe.encoder.tuned:
-        fitted = fit_pixels(task, splits, held, folder, notes, resume=resume)
-    else:
-
-        def features(split: Split, experts: Mapping[str, Experts]) -> SplitFeatures:
-            seen = task.features(split, encoder, cache=cache, progress=notes)
-            note_unreadable(seen, notes)
-            return replace(seen, experts=experts)
-
-        sets = [features(*part) for part in zip(splits, experts, strict=True)]
-        val = None if held is None else features(held, _experts(held, notes))
-        # Once more, of the videos that can be read.
-        fitted = train_on(
-            recipe, encoder, sets, val, folder, resume=resume, progress=notes, note=note
-        )
-    fitted = finish_run(recipe, folder, fitted, notes)
-    if rank() == 0 and held is not None:
-        _add_hub_bank(task, recipe.encoder, fitted, splits, held, val, sets, notes)
-    return fitted
+    experts = []
+    for split in splits if held is None else [*splits, held]:
+        own = read_experts(split.experts, [item.id for item in split.items])
+        if own:
+            notes.line(f"{split.title()}; experts: {presence(own)}")
+        experts.append(own)
+    task = RetrievalTask(recipe, encoder, splits, held, experts[: len(splits)])
+    return task.run(folder, notes, experts=experts, resume=resume, cache=cache)
 
 
 def open_recipe(
     kind: type[_R], recipe: str | Path | _R, to: str | Path | None, settings: Sequence[str]
 ) -> tuple[_R, Path]:
-    """A recipe with its settings replaced, and the folder of its run; arguments as of `train`.
-
-    Raises:
-        ArgumentError: the recipe is a value, and no folder is named.
-        SureshotError: the recipe cannot be read, or a setting is wrong.
-    """
+    """A recipe with its settings replaced, and the folder of its run; arguments as of `train`."""
     if isinstance(recipe, str | Path):
         path = Path(recipe)
         return kind.load(path, settings), Path("runs") / path.stem if to is None else Path(to)
@@ -344,129 +332,80 @@ def first_notes(progress: Progress | None) -> Notes:
     return Notes(progress if progress is not None and rank() == 0 else Silent())
 
 
-def finish_run(
-    recipe: RecipeFile, folder: Path, fitted: TrainingResult, notes: Notes
-) -> TrainingResult:
-    """Keep the recipe of a finished run in its folder, and the notes of the run in its result."""
-    for line in fitted.notes:
-        notes.line(line)
-    if rank() == 0:
-        recipe.save(folder / RECIPE)
-    return replace(fitted, notes=tuple(notes.lines))
-
-
-def _add_hub_bank(
-    task: Task,
-    recipe: EncoderRecipe,
-    fitted: TrainingResult,
-    splits: Sequence[Split],
-    held: Split,
-    val: SplitFeatures | None,
-    sets: Sequence[SplitFeatures],
-    notes: Notes,
-) -> None:
-    """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
-    if val is None:
-        encoder = load(fitted.folder, recipe.device).encoder
-        with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            val = task.features(held, encoder, cache=Path(cache))
-    seed = task.training.seed
-    found = hub_correction.save(fitted.folder, splits, val, sets, seed, recipe.device)
-    if found:
-        notes.line(found)
-
-
-def train_on(
-    recipe: Recipe,
-    encoder: Encoder,
-    sets: Sequence[SplitFeatures],
-    val: SplitFeatures | None,
-    folder: Path,
-    *,
-    resume: bool = False,
-    progress: Progress | None = None,
-    note: str = "",
-) -> TrainingResult:
-    """Train by a recipe on features that are there already; the rest is as of `train`.
-
-    Args:
-        recipe: how; its data sets are not read.
-        encoder: the encoder that gave the features.
-        sets: features to train on.
-        val: features to choose a checkpoint on, or None.
-
-    Raises:
-        SureshotError: the recipe wants the encoder trained too, a setting is wrong, or a number is
-            not finite.
-    """
-    if recipe.encoder.tuned:
-        raise SureshotError("encoder.tuned needs pixels, not features; see `train`.")
-    sizes = _sizes(encoder, [part.experts for part in sets])
-    task = retrieval_task(recipe, encoder, sizes, [part.split for part in sets], note)
-    return fit_features(task, sets, val, folder, progress or Silent(), resume=resume)
-
-
-def _sizes(encoder: Encoder, experts: Sequence[Mapping[str, Experts]]) -> Sizes:
-    return Sizes(dim=encoder.dim, channels=encoder.channels, experts=expert_sizes(experts))
-
-
-def retrieval_task(
-    recipe: Recipe, encoder: Encoder, sizes: Sizes, splits: Sequence[Split], note: str = ""
-) -> Task:
+class RetrievalTask(Task):
     """To find videos by their texts.
 
     Args:
         recipe: how; its data sets are not read.
-        encoder: what texts and videos go through first.
-        sizes: sizes of what the encoder gives.
-        splits: the sets that are trained on, for the card and for oracles.
-        note: more sentences for the card.
-
-    Raises:
-        SureshotError: a setting of the system is wrong, or the stem leaves out what it reads.
+        experts: what was extracted of the videos of ``splits`` beforehand.
     """
-    device = device_for(recipe.encoder.device)
-    model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder).to(device)
-    if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
-        raise SureshotError(
-            "An oracle is told the truth about a whole batch; leave out training.micro_batch, and "
-            "train in one process."
-        )
-    titles = [split.title() for split in splits]
-    noted = encoder_note(recipe.encoder, encoder, sizes)
 
-    def write(place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+    recipe: Recipe
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        encoder: Encoder,
+        splits: Sequence[Split],
+        held: Split | None = None,
+        experts: Sequence[Mapping[str, Experts]] = (),
+    ) -> None:
+        self.metric = recipe.training.metric
+        sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(experts))
+        model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
+        if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
+            raise SureshotError(
+                "An oracle is told the truth about a whole batch; leave out training.micro_batch, "
+                "and train in one process."
+            )
+        note = encoder_note(recipe.encoder, encoder, sizes)
+        super().__init__(recipe, model, model.system, encoder, note, splits, held)
+
+    @property
+    def readable(self) -> list[Split]:
+        """What is trained on: the splits, without what a frozen encoder could not read."""
+        return [part.split for part in self.sets] or list(self.splits)
+
+    def score(self, features: SplitFeatures) -> float:
+        """Recalls on the validation set."""
+        return validation_score(self.model, features, self.metric, self.device)
+
+    def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
+        """A checkpoint of retrieval."""
+        titles = ", ".join(split.title() for split in self.readable)
         Checkpoint(
-            model=model,
-            encoder=noted,
-            system=recipe.system,
-            recipe=recipe.to_dict(),
+            model=self.model,
+            encoder=self.note,
+            system=self.recipe.system,
+            recipe=self.recipe.to_dict(),
             scores=scores,
-            note=f"Trained on {', '.join(titles)}. {note}".strip(),
+            note=f"Trained on {titles}.",
             tuned=tuned,
         ).save_pretrained(place)
 
-    return Task(
-        model=model,
-        device=device,
-        encoder=encoder,
-        frames=recipe.encoder.frames,
-        sampling=recipe.encoder.rule,
-        words=recipe.encoder.words,
-        training=recipe.training,
-        metric=recipe.training.metric,
-        system=model.system,
-        score=lambda val: validation_score(model, val, recipe.training.metric, device),
-        write=write,
-        labels=ground_truth(splits, device) if model.system.reads_truth else None,
-        fixed={
-            "system": dict(recipe.system),
-            "stem": to_values(recipe.stem),
-            **fixed_of_encoder(noted),
-            "encoder.words": recipe.encoder.words,
-            "train": titles,
-        },
-    )
+    def labels(self) -> Labels | None:
+        """The truth, for an oracle."""
+        return ground_truth(self.readable, self.device) if self.system.reads_truth else None
+
+    def fixed(self) -> dict[str, Any]:
+        """System, stem, encoder and data."""
+        return super().fixed() | {
+            "system": dict(self.recipe.system),
+            "stem": to_values(self.recipe.stem),
+            "encoder.words": self.recipe.encoder.words,
+            "train": [split.title() for split in self.readable],
+        }
+
+    def finish(self, folder: Path, held: Split, notes: Notes) -> None:
+        """Give the chosen checkpoint its bank; a tuned encoder reads the videos again."""
+        val, device = self.val, self.recipe.encoder.device
+        if val is None:
+            encoder = load(folder, device).encoder
+            with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
+                val = self.features(held, encoder, cache=Path(cache))
+        seed = self.recipe.training.seed
+        if found := hub_correction.save(folder, self.splits, val, self.sets, seed, device):
+            notes.line(found)
 
 
 def encoder_note(recipe: EncoderRecipe, encoder: Encoder, sizes: Sizes) -> EncoderNote:
@@ -483,25 +422,12 @@ def encoder_note(recipe: EncoderRecipe, encoder: Encoder, sizes: Sizes) -> Encod
     )
 
 
-def fixed_of_encoder(note: EncoderNote) -> dict[str, Any]:
-    """What of the encoder must not change within a run."""
-    return {
-        "encoder": note.fingerprint,
-        "encoder.frames": note.frames,
-        "encoder.sampling": note.sampling,
-        "encoder.fps": note.fps,
-    }
-
-
 def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
     """What an oracle knows of the pairs of a batch, by rows of all captions of the splits.
 
     The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
     batch, and the ambiguity of each caption: the logarithm of the number of videos of the split
     that it fits, over that of all its videos; 0 fits its own alone, 1 all.
-
-    Raises:
-        SureshotError: there is more than one split, or it is not of a synthetic dataset.
     """
     if len(splits) != 1:
         raise SureshotError(
@@ -520,37 +446,14 @@ def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
     return labels
 
 
-def _experts(split: Split, notes: Notes) -> dict[str, Experts]:
-    """What was extracted of the videos of a split beforehand."""
-    experts = read_experts(split.experts, [item.id for item in split.items])
-    if experts:
-        notes.line(f"{split.title()}; experts: {presence(experts)}")
-    return experts
-
-
-def note_unreadable(part: SplitFeatures, notes: Notes) -> None:
-    """A line about the videos of a set that cannot be read, if there are some."""
-    if part.unreadable:
-        (name, reason), *others = part.unreadable
-        more = f", and {len(others)} more" if others else ""
-        notes.line(f"{part.split.title()}; left out: {name} {reason}{more}")
-
-
 def new_model(
     config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int, encoder: Encoder
 ) -> Model:
     """A stem and a system with their first weights, which the seed decides, and CLIP.
 
     Args:
-        config: settings of the stem.
         settings: settings of the system, with its ``name``.
-        sizes: sizes of the features it will read.
-        seed: seed of the run.
         encoder: what gives the features; of a CLIP, systems take over what their papers take.
-
-    Raises:
-        SureshotError: a setting of the system is wrong, the stem leaves out what it reads, or CLIP
-            has fewer text blocks than the system wants of it.
     """
     torch.manual_seed(seed)
     stem = Stem(config, sizes)
@@ -587,12 +490,10 @@ _FEW = 32  # videos that a frozen encoder encodes for the measurement
 
 @dataclass(frozen=True, slots=True)
 class WeightGroup:
-    """Weights that share a learning rate and a decay.
+    """Weights of the ``encoder`` or the ``system`` that share a learning rate and a decay.
 
     Attributes:
-        part: ``encoder`` or ``system``.
         rate: full learning rate; 0 for weights that stay as they are.
-        decay: weight decay.
         tensors: how many tensors there are.
         weights: how many numbers they have together.
     """
@@ -610,12 +511,8 @@ class DryRun:
 
     Attributes:
         data: titles of the sets that are trained on.
-        epochs: passes over the data.
-        pairs: pairs per epoch.
-        batch: most pairs of a batch.
-        steps: steps per epoch.
+        pairs: pairs per epoch, as are ``steps``.
         groups: the weights, those that stay as they are last.
-        frames: frames sampled from a video.
         decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept.
         kept: bytes that kept frames take on disk; 0 if none are kept.
         seconds: time of a step, the median of a few after the first.
@@ -688,100 +585,83 @@ def dry_run(
 ) -> DryRun:
     """Read the data of a recipe, build its model and take a few steps; nothing is written.
 
-    Args:
-        recipe: what would be trained and how: a TOML file, or its value.
-        settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
-        progress: hears what was read.
-
-    Raises:
-        SureshotError: anything that would stop the run: a wrong setting, data or model.
+    Arguments and errors are those of `train`.
     """
     read, _ = open_recipe(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
-    notes = Notes(progress or Silent())
-    for split in [*splits, *([] if held is None else [held])]:
-        notes.line(split.summary())
-    encoder = load_encoder(read.encoder.name, read.encoder.device)
+    for split in splits if held is None else [*splits, held]:
+        (progress or Silent()).line(split.summary())
+    encoder, config = load_encoder(read.encoder.name, read.encoder.device), read.training
     # Of a frozen encoder's videos few are encoded, and steps are taken on those.
     few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
     experts = read_experts(few.experts, [item.id for item in few.items])
-    task = retrieval_task(read, encoder, _sizes(encoder, [experts]), splits)
+    task = RetrievalTask(read, encoder, splits, experts=[experts])
+    pairs: Pairs
+    network, encoding = None, 0.0
     with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
-        if not read.encoder.tuned:
+        if read.encoder.tuned:
+            network = task.tuned()
+            pairs = task.pixel_pairs(network, Path(scratch))
+        else:
             began = time.perf_counter()
-            seen = task.features(few, encoder, cache=Path(scratch))
-            spent = (time.perf_counter() - began) / len(few.items)
-            found = _measured(task, splits, task.pairs([replace(seen, experts=experts)]))
-            return replace(found, encoding=spent, hours=found.hours + spent * found.videos / 3600)
-        network = task.tuned()
-        frames = task.training_frames(network.encoder, Path(scratch))
-        with PixelPairs(splits, network, frames, task.training.workers) as pairs:
-            found = _measured(task, splits, pairs, network)
+            seen = task.features(few, cache=Path(scratch))
+            encoding = (time.perf_counter() - began) / len(few.items)
+            task.sets = [replace(seen, experts=experts)]
+            pairs = task.feature_pairs()
+        with pairs:
+            run = prepare(task.model, pairs, config, network)
+            if torch.device(task.device).type == "cuda":
+                torch.cuda.reset_peak_memory_stats(task.device)
+            groups = _groups(run, network)
+            taken = [step.seconds for step in islice(steps_of(run, 0), _STEPS)]
         kept = [path.stat().st_size for path in Path(scratch).rglob("*.jpg")]
-    size = int(statistics.mean(kept) * found.videos) if kept else 0
-    return replace(found, decoded=found.videos * task.frames, kept=size)
-
-
-def _measured(
-    task: Task, splits: Sequence[Split], pairs: Pairs, network: Tuned | None = None
-) -> DryRun:
-    """Sizes of the run, and a few steps of it."""
-    config, passes = task.training, task.system.passes
-    run = prepare(task.model, pairs, config, network)
-    groups = _groups(run, network)
-    if torch.device(task.device).type == "cuda":
-        torch.cuda.reset_peak_memory_stats(task.device)
-    taken = list(islice(steps_of(run, 0), _STEPS))
-    seconds = statistics.median([step.seconds for step in taken][-(_STEPS - 1) :])
-    whole = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
-    number = {video: place for place, video in enumerate(dict.fromkeys(whole))}
-    numbers = [number[video] for video in whole]
-    steps = passes * count(numbers, batch=config.batch, captions=config.captions or "one")
+    owner = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
+    number = {video: place for place, video in enumerate(dict.fromkeys(owner))}
+    passes, videos = task.system.passes, sum(len(split.items) for split in splits)
+    steps = passes * count(
+        [number[video] for video in owner], batch=config.batch, captions=config.captions or "one"
+    )
+    seconds = statistics.median(taken[-(_STEPS - 1) :])
     return DryRun(
         data=tuple(split.title() for split in splits),
-        videos=sum(len(split.items) for split in splits),
-        captions=len(whole),
+        videos=videos,
+        captions=len(owner),
         epochs=config.epochs,
-        pairs=passes * len(whole if config.captions == "all" else number),
+        pairs=passes * len(owner if config.captions == "all" else number),
         batch=config.batch,
         steps=steps,
         groups=groups,
-        frames=task.frames,
-        decoded=0,
-        kept=0,
+        frames=task.note.frames,
+        decoded=videos * task.note.frames if read.encoder.tuned else 0,
+        kept=int(statistics.mean(kept) * videos) if kept else 0,
         device=task.device,
         seconds=seconds,
         measured=min(config.batch, len(set(pairs.video_of))),
-        encoding=0.0,
+        encoding=encoding,
         memory=_peak(task.device),
-        hours=seconds * steps * config.epochs / 3600,
+        hours=(seconds * steps * config.epochs + encoding * videos) / 3600,
     )
 
 
-def _groups(run: TrainState, network: nn.Module | None) -> tuple[WeightGroup, ...]:
+def _groups(run: TrainState, network: Tuned | None) -> tuple[WeightGroup, ...]:
     """The optimiser's groups, then what is fixed in each part."""
-    parts: dict[str, nn.Module] = {"encoder": network} if network is not None else {}
-    parts["system"] = run.model
-    part_of: dict[nn.Parameter, str] = {}
-    for name, module in parts.items():
-        for weight in module.parameters():
-            part_of.setdefault(weight, name)  # a logit scale that both share is the encoder's
-
-    def group(
-        part: str, weights: Sequence[nn.Parameter], rate: float = 0.0, decay: float = 0.0
-    ) -> WeightGroup:
-        count = sum(w.numel() for w in weights)
-        return WeightGroup(part, rate, decay, tensors=len(weights), weights=count)
-
-    made, trained = [], set()
-    for held in run.optimiser.param_groups:
-        weights: list[nn.Parameter] = held["params"]
-        trained.update(weights)
-        made.append(group(part_of[weights[0]], weights, held["rate"], held["weight_decay"]))
-    fixed = {
-        name: [w for w in part_of if part_of[w] == name and w not in trained] for name in parts
-    }
-    return (*made, *(group(name, weights) for name, weights in fixed.items() if weights))
+    # A logit scale that both share is the encoder's.
+    own = set() if network is None else set(network.parameters())
+    found = [(g["params"], g["rate"], g["weight_decay"]) for g in run.optimiser.param_groups]
+    trained = {weight for weights, _, _ in found for weight in weights}
+    fixed = [weight for weight in run.modules.parameters() if weight not in trained]
+    found += [([w for w in fixed if (w in own) == first], 0.0, 0.0) for first in (True, False)]
+    return tuple(
+        WeightGroup(
+            part="encoder" if weights[0] in own else "system",
+            rate=rate,
+            decay=decay,
+            tensors=len(weights),
+            weights=sum(weight.numel() for weight in weights),
+        )
+        for weights, rate, decay in found
+        if weights
+    )
 
 
 def _peak(device: str) -> int:

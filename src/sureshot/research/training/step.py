@@ -19,6 +19,7 @@ from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError
 from sureshot.models.systems.base import Codes, System, joined, objective
+from sureshot.models.systems.base import rows as rows_of
 from sureshot.research.training.distributed import average_gradients, gathered, rank, world
 
 Precision = Literal["float32", "bfloat16", "float16"]
@@ -37,8 +38,7 @@ class StepOptions:
     Attributes:
         micro_batch: pairs embedded with a graph at once; None embeds the whole batch.
         precision: number format of the networks; weights, losses and codes are 32-bit.
-        device: where the codes are.
-        seed: seed of the run. With the number of the step it gives the step's random numbers, so
+        seed: that of the run. With the number of the step it gives the step's random numbers, so
             that nothing has to be remembered for a run to go on where it was stopped.
     """
 
@@ -61,13 +61,10 @@ def gradients(
     """Add the gradients of a batch's objective to the weights, averaged over all processes.
 
     Args:
-        system: whose losses; its own weights are among those that get gradients.
-        embed: codes of pairs.
         rows: the pairs of the whole batch; each process embeds its share.
-        step: number of the step in the run.
         name: gives what errors call a pair.
         scaler: makes the gradients so large that half precision can hold them; the one that
-            `update` gets too. None leaves them as they are.
+            `update` gets too.
 
     Returns:
         The named losses and their weighted sum ``loss``.
@@ -89,8 +86,8 @@ def gradients(
 
     with torch.set_grad_enabled(not cached):
         parts = [embedded(part) for part in range(len(chunks))]
-    # Typed as a pair of sides: all codes of texts, all codes of videos.
-    sides = [_first(joined(list(side)), len(own)) for side in zip(*parts, strict=True)]
+    # All codes of texts, all codes of videos.
+    sides = [rows_of(joined(list(side)), slice(len(own))) for side in zip(*parts, strict=True)]
     if cached:
         sides = [_leaves(side) for side in sides]
     texts, videos = (gathered(side) for side in sides)
@@ -124,7 +121,6 @@ def update(
     Args:
         optimiser: its groups have their full learning rate as ``rate``.
         modules: all that is trained.
-        system: its ``after_step`` is called, which holds its logit scale in bounds.
         share: factor on the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
         scaler: what made the gradients larger; where they became too large for half precision the
@@ -175,10 +171,6 @@ def _single(codes: Codes) -> Codes:
         name: tensor.float() if tensor.dtype in _HALF.values() else tensor
         for name, tensor in codes.items()
     }
-
-
-def _first(codes: Codes, count: int) -> Codes:
-    return {name: tensor[:count] for name, tensor in codes.items()}
 
 
 def _leaves(codes: Codes) -> Codes:

@@ -155,9 +155,3 @@ def test_right_answers_are_counted_as_the_model_gives_them(place):
 def test_videos_that_were_trained_on_are_noted(place):
     notes = evaluate(place, split="train").notes
     assert len(notes) == 2 and notes[1].startswith("! qa ") and "share 6 videos" in notes[1]
-
-
-def test_an_unknown_method_is_refused_before_a_video_is_decoded(place):
-    with pytest.raises(SureshotError, match="known: VQA-T, MERLOT"):
-        evaluate(place, against=["X-Pool"], cache=place / "never")
-    assert not (place / "never").exists()

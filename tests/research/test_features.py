@@ -142,40 +142,22 @@ def test_features_are_what_the_encoder_says(split: Split, tmp_path: Path) -> Non
     assert heard.updates == [("videos encoded", 5, 5), ("captions encoded", 6, 6)]
 
 
-def test_batches_are_padded_to_their_longest(split: Split, tmp_path: Path) -> None:
-    found = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
-    films = found.video_batch([1, 0])
-    assert films.mask.tolist() == [[True] * 3 + [False], [True] * 4]
-    np.testing.assert_array_equal(films.frames[0, :3], found.videos[1].frames.astype(np.float32))
-    assert not films.frames[0, 3].any()
-    assert found.video_batch([1]).mask.shape == (1, 3)
-    said = found.text_batch([3, 0])
-    assert said.mask.tolist() == [[True] * 3, [True, True, False]]
-    assert {a.dtype for a in (said.sentence, said.words)} == {np.dtype(np.float32)}
-    np.testing.assert_array_equal(said.words[0], found.texts[3][1].astype(np.float32))
-    assert not said.words[1, 2].any()
-
-
-def test_a_second_run_encodes_nothing(split: Split, tmp_path: Path) -> None:
-    encoder = Counting()
-    first = extract(split, encoder, frames=FRAMES, cache=tmp_path)
-    assert (encoder.frames, encoder.texts) == (19, 6)  # the caption that all share is one
-    assert same(extract(split, encoder, frames=FRAMES, cache=tmp_path), first)
-    assert (encoder.frames, encoder.texts) == (19, 6)
-    extract(split, encoder, frames=2, cache=tmp_path)
-    assert (encoder.frames, encoder.texts) == (19 + 10, 6)
-
-
-def test_a_subset_of_what_was_encoded_is_only_read(split: Split, tmp_path: Path) -> None:
-    whole = extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+def test_what_was_encoded_is_only_read(split: Split, tmp_path: Path) -> None:
     encoder, heard = Counting(), Heard()
+    whole = extract(split, encoder, frames=FRAMES, cache=tmp_path)
+    assert (encoder.frames, encoder.texts) == (19, 6)  # the caption that all share is one
+    assert same(extract(split, encoder, frames=FRAMES, cache=tmp_path), whole)
     part = split.part({"green", "white"})
     found = extract(part, encoder, frames=FRAMES, cache=tmp_path, progress=heard)
-    assert (encoder.frames, encoder.texts) == (0, 0)
     assert heard.updates == [("videos encoded", 2, 2), ("captions encoded", 3, 3)]
     videos = [whole.videos[split.items.index(item)] for item in part.items]
     texts = [whole.texts[split.texts().index(text)] for text in part.texts()]
     assert same(found, replace(whole, split=part, videos=videos, texts=texts))
+    alone = caption_features(split, encoder, cache=tmp_path)
+    assert (encoder.frames, encoder.texts) == (19, 6) and not alone.videos
+    assert same(replace(alone, videos=whole.videos), whole)
+    extract(split, encoder, frames=2, cache=tmp_path)
+    assert (encoder.frames, encoder.texts) == (19 + 10, 6)
 
 
 def test_more_videos_cost_only_themselves(split: Split, tmp_path: Path) -> None:
@@ -189,22 +171,6 @@ def test_more_videos_cost_only_themselves(split: Split, tmp_path: Path) -> None:
         ("captions encoded", 3, 6),
         ("captions encoded", 6, 6),
     ]
-
-
-def test_a_video_that_a_split_has_twice_is_encoded_once(split: Split, tmp_path: Path) -> None:
-    encoder = Counting()
-    twice = split_of(split.items[0], replace(split.items[0], id="again"), split.items[1])
-    found = extract(twice, encoder, frames=FRAMES, cache=tmp_path)
-    assert encoder.frames == 4 + 3
-    assert [seen(video)[0] for video in found.videos] == ["red", "red", "green"]
-
-
-def test_one_that_may_come_back_does_not_cost_the_others(split: Split, tmp_path: Path) -> None:
-    some = split_of(*split.items, Item("gone", tmp_path / "gone.mp4"))
-    encoder = Counting()
-    for _ in range(2):
-        assert len(extract(some, encoder, frames=FRAMES, cache=tmp_path).unreadable) == 1
-    assert encoder.frames == 19
 
 
 def test_the_cache_serves_another_order_and_a_moved_folder(
@@ -272,25 +238,33 @@ def test_what_cannot_be_read_is_left_out_with_its_captions(split: Split, tmp_pat
             ("past", "holds no frame that can be decoded from 50 to 60 s"),
         )
         assert "2 of 7 videos" in found.split.title()
+    some = replace(split_of(*mixed), missing=("lost",), expected=1000)
+    found = extract(some, TinyEncoder(), frames=FRAMES, cache=tmp_path)
+    assert found.split.missing == ("lost",) and "2 of 1000 videos" in found.split.title()
 
 
-def test_what_was_missing_before_stays_missing(split: Split, tmp_path: Path) -> None:
-    (tmp_path / "empty.mp4").touch()
-    some = split_of(Item("empty", tmp_path / "empty.mp4"), split.items[0])
-    some = replace(some, missing=("lost",), expected=1000)
-    found = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
-    assert found.split.missing == ("lost",)
-    assert "1 of 1000 videos" in found.split.title()
-
-
-def test_a_file_that_comes_back_is_read_then(split: Split, clips: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("reason", ["has vanished", "permission denied"])
+def test_a_file_that_comes_back_is_read_then_and_costs_no_other(
+    split: Split, clips: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reason: str
+) -> None:
     """A reason that may go away by itself is not kept."""
     path = tmp_path / "later.mp4"
-    some = split_of(split.items[0], Item("later", path))
-    before = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
-    assert [name for name, _ in before.unreadable] == ["later"]
+    some, encoder = split_of(*split.items, Item("later", path)), Counting()
+    with monkeypatch.context() as patch:
+        if reason != "has vanished":
+            shutil.copy(clips / "blue.mp4", path)
+
+            def refuse(source: Source, **options):
+                if source.path == path:
+                    raise PermissionError(13, "Permission denied")
+                return open_video(source, **options)
+
+            patch.setattr("sureshot.media.sampling.open_video", refuse)
+        for _ in range(2):
+            found = extract(some, encoder, frames=FRAMES, cache=tmp_path)
+            assert found.unreadable == (("later", reason),) and encoder.frames == 19
     shutil.copy(clips / "blue.mp4", path)
-    assert not extract(some, TinyEncoder(), frames=1, cache=tmp_path).unreadable
+    assert not extract(some, encoder, frames=FRAMES, cache=tmp_path).unreadable
 
 
 def test_a_split_without_a_video_to_read_is_refused(tmp_path: Path) -> None:
@@ -374,13 +348,6 @@ def test_only_the_part_of_a_video_counts(
         assert len(video.frames) == 1
 
 
-def test_two_parts_of_one_file_are_two_videos(clips: Path, tmp_path: Path) -> None:
-    path = clips / "red.mp4"
-    some = split_of(Item("b", path, 0.5, 1.0), Item("a", path, 0.0, 0.4))
-    found = extract(some, TinyEncoder(), frames=1, cache=tmp_path)
-    assert [seen(video) for video in found.videos] == [["yellow"], ["red"]]
-
-
 @pytest.mark.parametrize("bad", [np.nan, np.inf, 1e6])
 def test_a_number_that_is_none_is_refused_by_the_videos_name(
     split: Split, tmp_path: Path, bad: float
@@ -392,16 +359,6 @@ def test_a_number_that_is_none_is_refused_by_the_videos_name(
     ):
         extract(split, encoder, frames=FRAMES, cache=tmp_path)
     assert not list(tmp_path.rglob("*.safetensors"))  # and not kept
-
-
-def test_captions_alone(split: Split, tmp_path: Path) -> None:
-    encoder = Counting()
-    alone = caption_features(split, encoder, cache=tmp_path)
-    whole = extract(split, encoder, frames=FRAMES, cache=tmp_path)
-    assert encoder.texts == 6  # the cache is shared
-    assert not alone.videos
-    for ours, theirs in zip(alone.texts, whole.texts, strict=True):
-        assert all(np.array_equal(a, b) for a, b in zip(ours, theirs, strict=True))
 
 
 def encode_on_a_full_disk(split: Split, cache: Path) -> None:
@@ -417,12 +374,6 @@ def test_a_full_disk_is_told_and_leaves_nothing_half_done(split: Split, tmp_path
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
 
 
-def test_a_cache_that_is_a_file_is_told(split: Split, tmp_path: Path) -> None:
-    (tmp_path / "cache").touch()
-    with pytest.raises(SureshotError, match="cannot be kept"):
-        extract(split, TinyEncoder(), frames=FRAMES, cache=tmp_path / "cache")
-
-
 def test_parts_of_a_file_are_kept_apart_from_one_run_to_the_next(
     clips: Path, tmp_path: Path
 ) -> None:
@@ -430,23 +381,6 @@ def test_parts_of_a_file_are_kept_apart_from_one_run_to_the_next(
         some = split_of(Item("part", clips / "red.mp4", start, end))
         (video,) = extract(some, TinyEncoder(), frames=1, cache=tmp_path).videos
         assert seen(video) == [colour]
-
-
-def test_what_may_go_away_by_itself_is_not_kept(
-    split: Split, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    refused = split.items[2].path
-
-    def failing(source: Source, **options):
-        if source.path == refused:
-            raise PermissionError(13, "Permission denied")
-        return open_video(source, **options)
-
-    with monkeypatch.context() as patched:
-        patched.setattr("sureshot.media.sampling.open_video", failing)
-        found = extract(split, TinyEncoder(), frames=1, cache=tmp_path)
-        assert found.unreadable == (("blue", "permission denied"),)
-    assert not extract(split, TinyEncoder(), frames=1, cache=tmp_path).unreadable
 
 
 class Fine(TinyEncoder):
@@ -518,18 +452,6 @@ def test_any_keys_are_found_in_any_shards(tmp_path_factory, lengths, failed, sha
     assert found.keys() == wanted - {"unknown"}
     assert all(equal(value, entries[key]) for key, value in found.items())
     assert len(list(cache.folder.iterdir())) == -(-len(keys) // shard)
-
-
-def test_nothing_is_found_where_nothing_was_written(tmp_path: Path) -> None:
-    assert FeatureCache(tmp_path / "none").read(["key"]) == {}
-
-
-def test_the_same_keys_replace_their_shard(tmp_path: Path) -> None:
-    cache = FeatureCache(tmp_path)
-    cache.write({"a": entry(0), "b": "broken"})
-    cache.write({"b": entry(1), "a": entry(2)})
-    assert len(list(tmp_path.iterdir())) == 1
-    assert equal(cache.read(["a", "b"])["a"], entry(2))
 
 
 def test_other_files_and_damaged_shards_are_passed_over(tmp_path: Path) -> None:

@@ -22,11 +22,6 @@ def small(whole):
     return np.asarray(Image.fromarray(whole).resize(size, Image.Resampling.BOX))
 
 
-def test_none_is_the_size_itself():
-    assert augmented("none", small, SIDE, np.random.default_rng(0)) is small
-    assert augmented("none", 48, SIDE, np.random.default_rng(0)) == 48
-
-
 @pytest.mark.parametrize("kind", ["crop_flip", "rand_augment"])
 def test_all_frames_of_a_video_are_changed_alike_and_videos_are_not(kind):
     def changed(seed, whole):
@@ -42,11 +37,6 @@ def test_all_frames_of_a_video_are_changed_alike_and_videos_are_not(kind):
             SIDE,
             SIDE if kind == "crop_flip" else 48,
         )
-
-
-def test_an_encoder_that_names_a_side_gets_frames_of_that_side():
-    image = augmented("rand_augment", SIDE, SIDE, np.random.default_rng(0))(frame())
-    assert image.shape == (SIDE, 48, 3)
 
 
 def test_crops_keep_half_of_the_frame_at_least_and_its_shape_nearly():

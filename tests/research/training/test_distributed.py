@@ -108,6 +108,7 @@ def test_rows_come_in_the_order_of_the_batch_padded_to_the_longest(both):
         "words": torch.stack([words[0], other["words"][0], words[1], other["words"][1], words[2]]),
         "mask": torch.stack([mask[0], other["mask"][0], mask[1], other["mask"][1], mask[2]]),
     }
+    assert [found["all"] for found in both] == [{("broken", 0), ("broken", 1)}] * 2
     for found in (process["uneven"] for process in both):
         assert (found["world"], found["told"]) == (2, "by 0")
         for name, tensor in expected.items():
@@ -118,22 +119,16 @@ def test_rows_come_in_the_order_of_the_batch_padded_to_the_longest(both):
 
 
 @slow
-@pytest.mark.parametrize("way", ["plain", "cached"])
+@pytest.mark.parametrize("way", ["plain", "cached", "few", "few cached"])
 def test_two_processes_take_the_steps_of_one(both, way):
-    alone, start = three_steps(), model().state_dict()
+    """Also where one of them has no pair."""
+    alone = three_steps(batches=FEW if "few" in way else BATCHES)
+    start = model().state_dict()
     for process in both:
         close(process[way], alone)
     moved = [(alone["weights"][name] - start[name]).abs().max() for name in start]
     assert max(moved) > 0.01
     assert torch.equal(alone["weights"]["system.unused.weight"], start["system.unused.weight"])
-
-
-@slow
-@pytest.mark.parametrize("way", ["few", "few cached"])
-def test_so_they_do_where_one_of_them_has_no_pair(both, way):
-    alone = three_steps(batches=FEW)
-    for process in both:
-        close(process[way], alone)
 
 
 @slow
@@ -156,13 +151,6 @@ def test_alone_nothing_happens():
     assert gathered(given) is given
     assert broadcast("x") == "x"
     assert (rank(), world()) == (0, 1)
-
-
-@slow
-def test_what_one_process_saw_all_know(both):
-    expected = {("broken", 0), ("broken", 1)}
-    assert [found["all"] for found in both] == [expected, expected]
-    assert union(["here"]) == {"here"}
 
 
 @pytest.fixture
@@ -201,14 +189,6 @@ def test_a_process_that_fails_leaves_too(monkeypatch, asked):
     with pytest.raises(ValueError, match="a fault"), from_torchrun():
         raise ValueError("a fault")
     assert asked[-1] == "left"
-
-
-def test_who_has_joined_already_stays(monkeypatch, asked):
-    monkeypatch.setenv("WORLD_SIZE", "2")
-    monkeypatch.setattr(distributed, "is_initialized", lambda: True)
-    with from_torchrun():
-        pass
-    assert asked == []
 
 
 def train_and_leave():

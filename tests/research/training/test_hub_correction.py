@@ -74,13 +74,6 @@ def test_none_is_chosen_where_it_would_help_by_chance_only():
     assert kept.count(None) >= 9
 
 
-def test_a_loss_in_one_gallery_counts_against_the_gain_in_another():
-    raw, known, owner = hubs(1.5)
-    _, gain = choose_weight([(raw, known, owner)], np.random.default_rng(0))
-    _, both = choose_weight([(raw, known, owner), (raw, -known, owner)], np.random.default_rng(0))
-    assert 0 < both.value < gain.value / 2
-
-
 def test_captions_are_of_as_many_videos(place, monkeypatch):
     parts = [split(place, "train"), split(place, "test")]
     texts = draw_captions(parts, np.random.default_rng(0))
@@ -169,16 +162,6 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
         again = load(name, "cpu")
         np.testing.assert_array_equal(ranking(again, val), similarity(scorer.raw, val))
         assert again.bank.title == "" and background(again, val).shape == expected.shape
-
-
-def test_a_model_without_a_sure_gain_gets_none(place, val, tmp_path, monkeypatch):
-    folder = saved(tmp_path / "model", "clip4clip", "none")
-    monkeypatch.setattr(hub_correction, "choose_weight", sure(None, -0.25))
-    assert save(folder, [split(place, "train")], val) == (
-        "no hub correction: the best one gives -0.2 of R@1 + R@5 + R@10 on 3 validation videos "
-        "(-0.2 to -0.2)"
-    )
-    assert not (folder / FILE).exists()
 
 
 def test_a_system_that_cannot_be_searched_with_gets_none(place, val, tmp_path):

@@ -4,7 +4,6 @@ The official steps of whole models are in tests/models/systems/test_whole_*.py.
 """
 
 import copy
-import math
 
 import pytest
 import torch
@@ -23,12 +22,6 @@ def test_the_rate_rises_then_falls_and_never_stops(total, warmup):
     assert shares[rising:] == sorted(shares[rising:], reverse=True)
     if rising:
         assert shares[rising - 1] == 1
-
-
-def test_values_by_hand():
-    assert [multiplier(step, 10, 0.2) for step in (0, 1, 2)] == [0.5, 1.0, 1.0]
-    assert multiplier(6, 10, 0.2) == pytest.approx(0.5)
-    assert multiplier(9, 10, 0.2) == pytest.approx(0.5 * (1 + math.cos(math.pi * 7 / 8)))
 
 
 def test_matrices_are_decayed_and_nothing_else_is():
@@ -77,18 +70,6 @@ def stepped(module: nn.Module, optimiser: torch.optim.Optimizer, steps: int, siz
         for weight in module.parameters():
             weight.grad = size * torch.randn(weight.shape, generator=draw)
         optimiser.step()
-
-
-def test_without_corrections_the_first_steps_are_short():
-    weight = nn.Parameter(torch.zeros(3))
-    optimiser = BertAdam(
-        [{"params": [weight], "lr": 0.1}], (0.9, 0.98), corrected=False, longest=None
-    )
-    weight.grad = torch.tensor([1.0, -2.0, 0.5])
-    optimiser.step()
-    # m / sqrt(v) = 0.1 g / sqrt(0.02 g^2)
-    expected = -0.1 * 0.1 / 0.02**0.5 * torch.tensor([1.0, -1.0, 1.0])
-    torch.testing.assert_close(weight.detach(), expected, rtol=1e-4, atol=0)
 
 
 def test_with_corrections_and_large_gradients_it_is_adamw():
@@ -159,19 +140,3 @@ def test_each_decays_what_its_code_decays(kind, decayed):
         for weight in group["params"]
     }
     assert found == decayed
-
-
-@pytest.mark.parametrize("kind", ["bert_adam", "hugging_face"])
-def test_it_goes_on_from_its_state(kind):
-    whole, halves = net(), net()
-    stepped(whole, new_optimiser(kind, [(whole, 0.1)], 0.2), 2, 1.0)
-    first = new_optimiser(kind, [(halves, 0.1)], 0.2)
-    draw = torch.Generator().manual_seed(1)
-    for optimiser in (first, new_optimiser(kind, [(halves, 0.1)], 0.2)):
-        if optimiser is not first:
-            optimiser.load_state_dict(first.state_dict())
-        for weight in halves.parameters():
-            weight.grad = torch.randn(weight.shape, generator=draw)
-        optimiser.step()
-    for weight, expected in zip(halves.parameters(), whole.parameters(), strict=True):
-        assert torch.equal(weight, expected)

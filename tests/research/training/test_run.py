@@ -184,9 +184,11 @@ def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):
 
 
 @pytest.mark.parametrize(("metric", "captions"), [("rsum", 2000), ("r1", 2000), ("r1", 3)])
-def test_validation_takes_captions_evenly_over_the_videos(place, monkeypatch, metric, captions):
+def test_validation_takes_captions_evenly_over_the_videos(
+    place, finished, monkeypatch, metric, captions
+):
     monkeypatch.setattr(module, "_CAPTIONS", captions)
-    scorer = load(str(place / "finished" / MODEL), "cpu")
+    scorer = load(str(finished[0].folder), "cpu")
     held = recipe(place).splits()[1]
     features = extract(held, TinyEncoder(), frames=3, cache=place / "cache")
     rows = range(6) if captions > 3 else [0, 2, 4]  # two captions per video

@@ -122,22 +122,6 @@ def test_dropout_within_a_loss_follows_from_seed_and_step_too():
     assert [loss(0, 0), loss(0, 1), loss(1, 0)] == expected
 
 
-def test_the_callers_random_numbers_go_on_as_if_nothing_had_happened():
-    pairs, net = Pairs(), model(0.5).train()
-    torch.manual_seed(4)
-    expected = torch.rand(3)
-    torch.manual_seed(4)
-    gradients(net.system, embedder(net, pairs), ROWS, StepOptions(micro_batch=3))
-    assert torch.equal(torch.rand(3), expected)
-
-
-def test_a_batch_of_one_gives_finite_gradients():
-    pairs, net = Pairs(), model()
-    told = gradients(net.system, embedder(net, pairs), [5], StepOptions())
-    assert told["contrast"] == pytest.approx(0, abs=1e-6)
-    assert all(grad is None or grad.isfinite().all() for grad in taken(net).values())
-
-
 def test_half_precision_embeds_in_it_and_keeps_weights_and_losses_in_single():
     pairs, net, other = Pairs(), model(), model()
     kinds = []

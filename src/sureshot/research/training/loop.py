@@ -5,7 +5,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
@@ -13,21 +13,12 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
-from torch.amp import GradScaler
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import replace_file, replace_folder, restore_folder, write_text
 from sureshot.models.model import Model
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
-from sureshot.research.canvas import (
-    BLUE,
-    ORANGE,
-    add_legend,
-    entitle,
-    label_axes,
-    new_figure,
-    save_figure,
-)
+from sureshot.research import canvas
 from sureshot.research.training.data import Pairs, count, plan
 from sureshot.research.training.distributed import broadcast, rank, same_start, world
 from sureshot.research.training.optim import multiplier, new_optimiser
@@ -81,29 +72,46 @@ class StepProgress:
     losses: Mapping[str, float]
     gradient: float
     rate: float
-    seconds: float
+    seconds: float = 0.0
 
 
-class TrainState(NamedTuple):
-    """What all steps of a run share.
+class TrainState:
+    """What all steps of a run share; arguments as of `fit`.
 
     Attributes:
         modules: all that is trained.
-        fixed: settings that must not change within the run.
         steps: steps of an epoch.
         scaler: what keeps gradients within float16; None with other formats.
     """
 
-    model: Model
-    modules: nn.ModuleDict
-    optimiser: torch.optim.Optimizer
-    pairs: Pairs
-    config: TrainingConfig
-    fixed: Mapping[str, Any]
-    steps: int
-    options: StepOptions
-    scaler: GradScaler | None
-    labels: Labels | None = None
+    def __init__(
+        self,
+        model: Model,
+        pairs: Pairs,
+        config: TrainingConfig,
+        encoder: nn.Module | None = None,
+        fixed: Mapping[str, Any] | None = None,
+        labels: Labels | None = None,
+    ) -> None:
+        self.model, self.pairs, self.config, self.labels = model, pairs, config, labels
+        # The encoder first: the logit scale that both share has its rate, as in the papers' codes.
+        tuned = [] if encoder is None else [(encoder, config.encoder_rate)]
+        own = {"model": model} if encoder is None else {"model": model, "encoder": encoder}
+        self.modules = nn.ModuleDict(own)
+        same_start(self.modules)
+        self.options = StepOptions(
+            micro_batch=config.micro_batch,
+            precision=config.precision,
+            device=next(model.parameters()).device,
+            seed=config.seed,
+        )
+        self.scaler = new_scaler(self.options)
+        rates = [*tuned, (model, config.rate)]
+        self.optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
+        self.captions = config.captions or "one"
+        batches = count(pairs.video_of, batch=config.batch, captions=self.captions)
+        self.steps = model.system.passes * batches
+        self._fixed = fixed or {}
 
     def embed(self, rows: Sequence[int]) -> tuple[Codes, Codes]:
         """Codes of the texts and the videos of these pairs."""
@@ -120,6 +128,68 @@ class TrainState(NamedTuple):
             single = (part.float() if part.is_floating_point() else part for part in tokens)
             return code(type(tokens)(*single))
 
+    def epoch(self, epoch: int, skip: int = 0) -> Iterator[StepProgress]:
+        """Take the steps of an epoch, but for those that were taken before the run was stopped."""
+        config, system = self.config, self.model.system
+        self.modules.train()
+        self.pairs.begin_epoch(epoch)
+        step, any_step = epoch * self.steps, skip > 0
+        first = step + skip
+        for number in range(system.passes):
+            system.begin_pass(number)
+            batches = plan(
+                self.pairs.video_of,
+                batch=config.batch,
+                captions=self.captions,
+                seed=config.seed,
+                epoch=epoch * system.passes + number,
+            )
+            for place, rows in enumerate(batches):
+                step += 1
+                if step <= first:
+                    continue
+                began = time.perf_counter()
+                coming = batches[place : place + 2]
+                wanted = [row for part in coming for row in part[rank() :: world()].tolist()]
+                self.pairs.hold(wanted)
+                readable = self.pairs.readable(rows.tolist())
+                if len(readable) < min(len(rows), 2):
+                    continue
+                taken = self._step(epoch, step, readable)
+                any_step = True
+                yield replace(taken, seconds=time.perf_counter() - began)
+        if not any_step:
+            raise SureshotError(
+                f"Training stopped in epoch {epoch + 1}: no batch has two videos that can be read."
+            )
+
+    def _step(self, epoch: int, step: int, rows: Sequence[int]) -> StepProgress:
+        config, system, name = self.config, self.model.system, self.pairs.name
+        total, batch = self.steps * config.epochs, ""
+        share = multiplier(step - 1, total, config.warmup, config.optimizer)
+        how = {"scaler": self.scaler}
+        try:
+            losses = gradients(
+                system, self.embed, rows, self.options, step=step - 1, name=name, **how
+            )
+            named = "; ".join(name(row) for row in rows[:_NAMED])
+            batch = f" The batch of {len(rows)} begins with {named}."
+            clip = config.clip or None
+            length = update(self.optimiser, self.modules, system, share=share, clip=clip, **how)
+        except SureshotError as error:
+            raise SureshotError(
+                f"Training stopped in epoch {epoch + 1}, step {step}. {error}{batch}"
+            ) from None
+        return StepProgress(
+            epoch=epoch + 1,
+            epochs=config.epochs,
+            step=step,
+            steps=total,
+            losses=losses,
+            gradient=length,
+            rate=config.rate * share,
+        )
+
     def identity(self) -> dict[str, Any]:
         """What must not change within a run, by dotted path."""
         settings = to_values(self.config).items()
@@ -128,114 +198,37 @@ class TrainState(NamedTuple):
                 "captions": len(self.pairs.video_of),
                 "videos": len(set(self.pairs.video_of)),
                 "training": {name: value for name, value in settings if name not in _FREE},
-                **to_values(self.fixed),
+                **to_values(self._fixed),
             }
         )
 
-
-def prepare(
-    model: Model,
-    pairs: Pairs,
-    config: TrainingConfig,
-    encoder: nn.Module | None = None,
-    fixed: Mapping[str, Any] | None = None,
-    labels: Labels | None = None,
-) -> TrainState:
-    """What the steps of a run share; arguments as of `fit`."""
-    parts: dict[str, nn.Module] = {"model": model}
-    rates: list[tuple[nn.Module, float]] = [(model, config.rate)]
-    if encoder is not None:
-        parts["encoder"] = encoder
-        # First: the logit scale that both share has the encoder's rate, as in the papers' codes.
-        rates.insert(0, (encoder, config.encoder_rate))
-    modules = nn.ModuleDict(parts)
-    same_start(modules)
-    options = StepOptions(
-        micro_batch=config.micro_batch,
-        precision=config.precision,
-        device=next(model.parameters()).device,
-        seed=config.seed,
-    )
-    return TrainState(
-        model=model,
-        modules=modules,
-        optimiser=new_optimiser(config.optimizer, rates, config.weight_decay),
-        pairs=pairs,
-        config=config,
-        fixed=fixed or {},
-        steps=model.system.passes
-        * count(pairs.video_of, batch=config.batch, captions=config.captions or "one"),
-        options=options,
-        scaler=new_scaler(options),
-        labels=labels,
-    )
-
-
-def steps_of(run: TrainState, epoch: int, skip: int = 0) -> Iterator[StepProgress]:
-    """Take the steps of an epoch, but for those that were taken before the run was stopped."""
-    config, system = run.config, run.model.system
-    run.modules.train()
-    run.pairs.begin_epoch(epoch)
-    total = run.steps * config.epochs
-    step = epoch * run.steps
-    first = step + skip
-    any_step = skip > 0
-    for number in range(system.passes):
-        system.begin_pass(number)
-        batches = plan(
-            run.pairs.video_of,
-            batch=config.batch,
-            captions=config.captions or "one",
-            seed=config.seed,
-            epoch=epoch * system.passes + number,
-        )
-        for place, rows in enumerate(batches):
-            step += 1
-            if step <= first:
-                continue
-            began = time.perf_counter()
-            coming = batches[place : place + 2]
-            run.pairs.hold([row for part in coming for row in part[rank() :: world()].tolist()])
-            readable = run.pairs.readable(rows.tolist())
-            if len(readable) < min(len(rows), 2):
-                continue
-            share = multiplier(step - 1, total, config.warmup, config.optimizer)
-            try:
-                losses, length = _step(run, readable, step - 1, share)
-            except SureshotError as error:
+    def begin(self, folder: Path, resume: bool) -> "_Counters":
+        """Load the state of the folder, or see that there is none."""
+        if not resume:
+            check_new(folder)
+        state = folder / STATE
+        if not state.exists():
+            return _Counters()
+        restore_folder(folder / MODEL)
+        values = read_values(state)
+        was, now = values["run"], self.identity()
+        for name in was | now:
+            if was.get(name) != now.get(name):
                 raise SureshotError(
-                    f"Training stopped in epoch {epoch + 1}, step {step}. {error}"
-                ) from None
-            any_step = True
-            yield StepProgress(
-                epoch=epoch + 1,
-                epochs=config.epochs,
-                step=step,
-                steps=total,
-                losses=losses,
-                gradient=length,
-                rate=config.rate * share,
-                seconds=time.perf_counter() - began,
-            )
-    if not any_step:
-        raise SureshotError(
-            f"Training stopped in epoch {epoch + 1}: no batch has two videos that can be read."
-        )
+                    f"The run in {folder} cannot go on: {name} was {was.get(name)} and is "
+                    f"{now.get(name)} now. Set it back, or name another folder."
+                )
+        load_state(state, self.modules, self.optimiser)
+        if self.scaler is not None:
+            self.scaler.load_state_dict(values["scaler"])
+        return _Counters(**{name: values[name] for name in _Counters._fields})
 
-
-def _step(
-    run: TrainState, rows: Sequence[int], step: int, share: float
-) -> tuple[dict[str, float], float]:
-    """Losses and length of the gradient of one step, which is taken."""
-    name, system, scaler = run.pairs.name, run.model.system, run.scaler
-    losses = gradients(system, run.embed, rows, run.options, step=step, name=name, scaler=scaler)
-    clip = run.config.clip or None
-    try:
-        length = update(run.optimiser, run.modules, system, share=share, clip=clip, scaler=scaler)
-    except SureshotError as error:
-        batch = "; ".join(name(row) for row in rows[:_NAMED])
-        raise SureshotError(f"{error} The batch of {len(rows)} begins with {batch}.") from None
-    return losses, length
+    def keep(self, folder: Path, done: "_Counters") -> None:
+        """Write the state that a stopped run goes on from."""
+        values = done._asdict() | {"run": self.identity()}
+        if self.scaler is not None:
+            values["scaler"] = self.scaler.state_dict()
+        save_state(folder / STATE, self.modules, self.optimiser, values)
 
 
 class _Counters(NamedTuple):
@@ -245,6 +238,14 @@ class _Counters(NamedTuple):
     kept: int = 0
     score: float | None = None
     steps: int = 0
+
+
+def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
+    flat: dict[str, Any] = {}
+    for name, value in values.items():
+        nested = isinstance(value, Mapping)
+        flat |= _flat(value, f"{path}{name}.") if nested else {f"{path}{name}": value}
+    return flat
 
 
 def fit(
@@ -290,12 +291,12 @@ def fit(
     """
     if config.keep == "best" and validate is None:
         raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
-    run = prepare(model, pairs, config, encoder, fixed, labels)
-    done = _begin(run, folder, resume)
+    run = TrainState(model, pairs, config, encoder, fixed, labels)
+    done = run.begin(folder, resume)
     steps = done.epoch * run.steps + done.steps
     with open_log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
         for epoch in range(done.epoch, config.epochs):
-            for step in steps_of(run, epoch, done.steps):
+            for step in run.epoch(epoch, done.steps):
                 if log is None:
                     continue
                 entry = to_values(step)
@@ -304,7 +305,7 @@ def fit(
                 if on_step is not None:
                     on_step(step)
                 if config.save_every and step.step % config.save_every == 0:
-                    _keep(run, folder, done._replace(steps=step.step - epoch * run.steps))
+                    run.keep(folder, done._replace(steps=step.step - epoch * run.steps))
             done = _finish_epoch(run, folder, done, save, validate, log)
     broadcast(None)  # all wait until the files are there
     notes = []
@@ -319,45 +320,6 @@ def fit(
     return TrainingResult(
         folder=folder / MODEL, epoch=done.kept, score=done.score, notes=tuple(notes)
     )
-
-
-def check_new(folder: Path) -> None:
-    """Refuse a folder that has a run."""
-    if (folder / STATE).exists():
-        raise SureshotError(
-            f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
-            f"name another folder."
-        )
-
-
-def _begin(run: TrainState, folder: Path, resume: bool) -> _Counters:
-    """Load the state of the folder, or see that there is none."""
-    if not resume:
-        check_new(folder)
-    state = folder / STATE
-    if not state.exists():
-        return _Counters()
-    restore_folder(folder / MODEL)
-    values = read_values(state)
-    was, now = values["run"], run.identity()
-    for name in was | now:
-        if was.get(name) != now.get(name):
-            raise SureshotError(
-                f"The run in {folder} cannot go on: {name} was {was.get(name)} and is "
-                f"{now.get(name)} now. Set it back, or name another folder."
-            )
-    load_state(state, run.modules, run.optimiser)
-    if run.scaler is not None:
-        run.scaler.load_state_dict(values["scaler"])
-    return _Counters(**{name: values[name] for name in _Counters._fields})
-
-
-def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
-    flat: dict[str, Any] = {}
-    for name, value in values.items():
-        nested = isinstance(value, Mapping)
-        flat |= _flat(value, f"{path}{name}.") if nested else {f"{path}{name}": value}
-    return flat
 
 
 def _finish_epoch(
@@ -386,19 +348,20 @@ def _finish_epoch(
             done = done._replace(kept=epoch, score=score)
             with replace_folder(folder / MODEL) as fresh:
                 save(fresh, epoch, score)
-        _keep(run, folder, done)
+        run.keep(folder, done)
         entry = {"epoch": epoch, "step": epoch * run.steps, "score": score, "kept": kept}
         log.write(_line(entry))
     counters: _Counters = broadcast(done)
     return counters
 
 
-def _keep(run: TrainState, folder: Path, done: _Counters) -> None:
-    """Write the state that a stopped run goes on from."""
-    values = done._asdict() | {"run": run.identity()}
-    if run.scaler is not None:
-        values["scaler"] = run.scaler.state_dict()
-    save_state(folder / STATE, run.modules, run.optimiser, values)
+def check_new(folder: Path) -> None:
+    """Refuse a folder that has a run."""
+    if (folder / STATE).exists():
+        raise SureshotError(
+            f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
+            f"name another folder."
+        )
 
 
 def save_state(
@@ -497,21 +460,21 @@ def draw(
     Args:
         scores: number of the steps done, and the score on the validation set.
     """
-    figure = new_figure(4.0)
+    figure = canvas.new_figure(4.0)
     axes = figure.add_subplot()
     steps = range(1, len(losses) + 1)
-    lines = axes.plot(steps, losses, color=BLUE, alpha=0.3, linewidth=0.8, label="loss")
-    lines += axes.plot(steps, running_mean(losses), color=BLUE, label="its running mean")
-    label_axes(axes, "step", "loss")
+    lines = axes.plot(steps, losses, color=canvas.BLUE, alpha=0.3, linewidth=0.8, label="loss")
+    lines += axes.plot(steps, running_mean(losses), color=canvas.BLUE, label="its running mean")
+    canvas.label_axes(axes, "step", "loss")
     if scores:
         right = axes.twinx()
         label = "validation score"
-        lines += right.plot(*zip(*scores, strict=True), "o-", color=ORANGE, label=label)
-        label_axes(right, "", label)
+        lines += right.plot(*zip(*scores, strict=True), "o-", color=canvas.ORANGE, label=label)
+        canvas.label_axes(right, "", label)
         right.grid(False)
-    add_legend(axes, handles=lines)
-    entitle(figure, title)
-    save_figure(figure, path)
+    canvas.add_legend(axes, handles=lines)
+    canvas.entitle(figure, title)
+    canvas.save_figure(figure, path)
 
 
 def running_mean(values: Sequence[float], weight: float = 0.95) -> list[float]:

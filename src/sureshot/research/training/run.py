@@ -33,26 +33,9 @@ from sureshot.models.weights import device_for
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import FrameMemory, SplitFeatures, extract
 from sureshot.research.scores import recalls, similarity
-from sureshot.research.training import hub_correction
-from sureshot.research.training.data import (
-    FeaturePairs,
-    Pairs,
-    PixelPairs,
-    TrainingFrames,
-    count,
-)
+from sureshot.research.training import data, hub_correction, loop
 from sureshot.research.training.distributed import from_torchrun, rank, world
 from sureshot.research.training.encoder_tuning import Tuned, tuned
-from sureshot.research.training.loop import (
-    Labels,
-    StepProgress,
-    TrainingResult,
-    TrainState,
-    check_new,
-    fit,
-    prepare,
-    steps_of,
-)
 from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile
 from sureshot.settings import override, to_values
 from sureshot.text import aligned, counted, duration
@@ -72,10 +55,12 @@ class Task(ABC):
         system: the retrieval system within the model, which an encoder would be trained with.
         note: what a checkpoint says of the encoder.
         held: the validation set.
+        experts: what was extracted of the videos of all splits beforehand, that of ``held`` last.
         sets: features of ``splits`` by a frozen encoder, once they are there; ``val`` of ``held``.
     """
 
     metric: str
+    experts: Sequence[Mapping[str, Experts]] = ()
 
     def __init__(
         self,
@@ -102,7 +87,7 @@ class Task(ABC):
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """Write a checkpoint into an empty folder."""
 
-    def labels(self) -> Labels | None:
+    def labels(self) -> loop.Labels | None:
         """Codes of pairs for losses that want more than which text belongs to which video."""
         return None
 
@@ -130,11 +115,11 @@ class Task(ABC):
             **where,
         )
 
-    def feature_pairs(self) -> FeaturePairs:
+    def feature_pairs(self) -> data.FeaturePairs:
         """Pairs to train on, from the features."""
         # A linear stem reads no patches, and padding them is most of a batch's work.
         patches = self.model.stem.config.kind == "none"
-        return FeaturePairs(self.sets, self.device, patches=patches)
+        return data.FeaturePairs(self.sets, self.device, patches=patches)
 
     def tuned(self) -> Tuned:
         """The encoder with a graph."""
@@ -143,10 +128,10 @@ class Task(ABC):
 
     def pixel_pairs(
         self, network: Tuned, folder: Path, memory: FrameMemory | None = None
-    ) -> PixelPairs:
+    ) -> data.PixelPairs:
         """Pairs to train on, from frames that are decoded in each epoch or kept in the folder."""
         config, rule = self.recipe.training, self.note.rule
-        read = TrainingFrames(
+        read = data.TrainingFrames(
             encoder=network.encoder,
             frames=self.note.frames,
             sampling=Sampling(config.sampling or rule.kind, rule.fps),
@@ -155,35 +140,31 @@ class Task(ABC):
             kept=folder / FRAMES if config.keep_frames else None,
         )
         shared = memory if read.steady else None
-        return PixelPairs(self.splits, network, read, config.workers, memory=shared)
+        return data.PixelPairs(self.splits, network, read, config.workers, memory=shared)
 
     def run(
         self,
         folder: Path,
         notes: Notes,
         *,
-        experts: Sequence[Mapping[str, Experts]] | None = None,
         resume: bool = False,
         cache: Path | None = None,
-    ) -> TrainingResult:
+    ) -> loop.TrainingResult:
         """Train on features of a frozen encoder, or the encoder too, on frames.
 
         A video that cannot be read is left out. With a tuned encoder, ``unreadable.txt`` in the
         run's folder lists these.
-
-        Args:
-            experts: what was extracted beforehand of the videos of all sets, that of ``held`` last.
         """
         # What would be refused after all videos have been encoded is refused before.
         if not resume:
-            check_new(folder)
+            loop.check_new(folder)
         network, memory = None, FrameMemory()
-        pairs: Pairs
+        pairs: data.Pairs
         if self.recipe.encoder.tuned:
             network = self.tuned()
             pairs = self.pixel_pairs(network, folder, memory)
         else:
-            self._encode(experts, notes, cache)
+            self.encode(notes, cache)
             pairs = self.feature_pairs()
 
         def save(place: Path, epoch: int, score: float | None) -> None:
@@ -191,12 +172,12 @@ class Task(ABC):
             encoder = None if network is None else network.save
             self.write(place, {"epoch": float(epoch), **scores}, encoder)
 
-        def on_step(step: StepProgress) -> None:
+        def on_step(step: loop.StepProgress) -> None:
             more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
             notes.update("steps", step.step, step.steps, more)
 
         with pairs:
-            fitted = fit(
+            fitted = loop.fit(
                 self.model,
                 pairs,
                 self.recipe.training,
@@ -217,20 +198,17 @@ class Task(ABC):
                 self.finish(fitted.folder, self.held, notes)
         return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
 
-    def _encode(
-        self,
-        experts: Sequence[Mapping[str, Experts]] | None,
-        notes: Notes,
-        cache: Path | None,
-    ) -> None:
-        sets = []
-        for number, split in enumerate([*self.splits, *([self.held] if self.held else [])]):
+    def encode(self, notes: Notes, cache: Path | None) -> None:
+        """Features of all sets by the frozen encoder."""
+        sets: list[SplitFeatures] = []
+        for split in [*self.splits, *([self.held] if self.held else [])]:
             seen = self.features(split, cache=cache, progress=notes)
             if seen.unreadable:
                 (name, reason), *others = seen.unreadable
                 more = f", and {len(others)} more" if others else ""
                 notes.line(f"{seen.split.title()}; left out: {name} {reason}{more}")
-            sets.append(replace(seen, experts=experts[number]) if experts else seen)
+            own = self.experts[len(sets)] if self.experts else {}
+            sets.append(replace(seen, experts=own))
         self.val = sets.pop() if self.held else None
         self.sets = sets
 
@@ -244,7 +222,7 @@ class Task(ABC):
             return self.score(seen)
 
 
-def _list_unreadable(pairs: Pairs, folder: Path) -> list[str]:
+def _list_unreadable(pairs: data.Pairs, folder: Path) -> list[str]:
     """Write which videos were left out and why; a note that says how many, if there are some."""
     unreadable = pairs.unreadable
     if not unreadable:
@@ -265,7 +243,7 @@ def train(
     resume: bool = False,
     cache: Path | None = None,
     progress: Progress | None = None,
-) -> TrainingResult:
+) -> loop.TrainingResult:
     """Train a system by a recipe, in one process or in each of those that torchrun started.
 
     Args:
@@ -297,17 +275,10 @@ def train_splits(
     *,
     resume: bool = False,
     cache: Path | None = None,
-) -> TrainingResult:
+) -> loop.TrainingResult:
     """Train by a recipe on splits that are read already; see `train`."""
-    encoder = load_encoder(recipe.encoder.name, recipe.encoder.device)
-    experts = []
-    for split in splits if held is None else [*splits, held]:
-        own = read_experts(split.experts, [item.id for item in split.items])
-        if own:
-            notes.line(f"{split.title()}; experts: {presence(own)}")
-        experts.append(own)
-    task = RetrievalTask(recipe, encoder, splits, held, experts[: len(splits)])
-    return task.run(folder, notes, experts=experts, resume=resume, cache=cache)
+    task = RetrievalTask(recipe, splits, held, notes)
+    return task.run(folder, notes, resume=resume, cache=cache)
 
 
 def open_recipe(
@@ -333,25 +304,21 @@ def first_notes(progress: Progress | None) -> Notes:
 
 
 class RetrievalTask(Task):
-    """To find videos by their texts.
-
-    Args:
-        recipe: how; its data sets are not read.
-        experts: what was extracted of the videos of ``splits`` beforehand.
-    """
+    """To find videos by their texts, by a recipe whose data sets are read already."""
 
     recipe: Recipe
 
     def __init__(
-        self,
-        recipe: Recipe,
-        encoder: Encoder,
-        splits: Sequence[Split],
-        held: Split | None = None,
-        experts: Sequence[Mapping[str, Experts]] = (),
+        self, recipe: Recipe, splits: Sequence[Split], held: Split | None, notes: Progress
     ) -> None:
-        self.metric = recipe.training.metric
-        sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(experts))
+        self.metric, named = recipe.training.metric, recipe.encoder
+        encoder, self.experts = load_encoder(named.name, named.device), []
+        for split in splits if held is None else [*splits, held]:
+            own = read_experts(split.experts, [item.id for item in split.items])
+            if own:
+                notes.line(f"{split.title()}; experts: {presence(own)}")
+            self.experts.append(own)
+        sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(self.experts[: len(splits)]))
         model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
         if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
             raise SureshotError(
@@ -383,7 +350,7 @@ class RetrievalTask(Task):
             tuned=tuned,
         ).save_pretrained(place)
 
-    def labels(self) -> Labels | None:
+    def labels(self) -> loop.Labels | None:
         """The truth, for an oracle."""
         return ground_truth(self.readable, self.device) if self.system.reads_truth else None
 
@@ -422,7 +389,7 @@ def encoder_note(recipe: EncoderRecipe, encoder: Encoder, sizes: Sizes) -> Encod
     )
 
 
-def ground_truth(splits: Sequence[Split], device: str = "cpu") -> Labels:
+def ground_truth(splits: Sequence[Split], device: str = "cpu") -> loop.Labels:
     """What an oracle knows of the pairs of a batch, by rows of all captions of the splits.
 
     The codes are those of `sureshot.models.losses.debiased`: which captions fit which videos of the
@@ -591,12 +558,11 @@ def dry_run(
     splits, held = read.splits()
     for split in splits if held is None else [*splits, held]:
         (progress or Silent()).line(split.summary())
-    encoder, config = load_encoder(read.encoder.name, read.encoder.device), read.training
+    config = read.training
     # Of a frozen encoder's videos few are encoded, and steps are taken on those.
     few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
-    experts = read_experts(few.experts, [item.id for item in few.items])
-    task = RetrievalTask(read, encoder, splits, experts=[experts])
-    pairs: Pairs
+    task = RetrievalTask(read, splits if read.encoder.tuned else [few], None, Silent())
+    pairs: data.Pairs
     network, encoding = None, 0.0
     with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
         if read.encoder.tuned:
@@ -604,21 +570,20 @@ def dry_run(
             pairs = task.pixel_pairs(network, Path(scratch))
         else:
             began = time.perf_counter()
-            seen = task.features(few, cache=Path(scratch))
+            task.encode(Notes(Silent()), Path(scratch))
             encoding = (time.perf_counter() - began) / len(few.items)
-            task.sets = [replace(seen, experts=experts)]
             pairs = task.feature_pairs()
         with pairs:
-            run = prepare(task.model, pairs, config, network)
+            run = loop.TrainState(task.model, pairs, config, network)
             if torch.device(task.device).type == "cuda":
                 torch.cuda.reset_peak_memory_stats(task.device)
             groups = _groups(run, network)
-            taken = [step.seconds for step in islice(steps_of(run, 0), _STEPS)]
+            taken = [step.seconds for step in islice(run.epoch(0), _STEPS)]
         kept = [path.stat().st_size for path in Path(scratch).rglob("*.jpg")]
     owner = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
     number = {video: place for place, video in enumerate(dict.fromkeys(owner))}
     passes, videos = task.system.passes, sum(len(split.items) for split in splits)
-    steps = passes * count(
+    steps = passes * data.count(
         [number[video] for video in owner], batch=config.batch, captions=config.captions or "one"
     )
     seconds = statistics.median(taken[-(_STEPS - 1) :])
@@ -643,7 +608,7 @@ def dry_run(
     )
 
 
-def _groups(run: TrainState, network: Tuned | None) -> tuple[WeightGroup, ...]:
+def _groups(run: loop.TrainState, network: Tuned | None) -> tuple[WeightGroup, ...]:
     """The optimiser's groups, then what is fixed in each part."""
     # A logit scale that both share is the encoder's.
     own = set() if network is None else set(network.parameters())

@@ -53,7 +53,7 @@ from tests.asked import asked, line, put
 from tests.heard import stop_at
 from tests.models.encoders.test_clip import clip
 from tests.models.layers.weights import sample, shake
-from tests.models.systems.every import CHANNELS, FORMS, WIDTH, shaken, system, texts, videos
+from tests.models.systems.every import CHANNELS, WIDTH, every, shaken, system, texts, videos
 from tests.research.test_features import Fine
 from tests.trained import checkpoint
 
@@ -108,7 +108,7 @@ def test_the_loss_is_the_surprise_at_the_right_answers():
     assert losses["answer"].item() == pytest.approx(sum(expected) / 3, rel=1e-4)
 
 
-@pytest.mark.parametrize("form", FORMS)
+@every
 def test_every_system_keeps_its_losses_and_their_weights(form):
     """A question that is asked about another video too is no negative of that video."""
     inner = shaken(form)
@@ -127,7 +127,7 @@ def test_every_system_keeps_its_losses_and_their_weights(form):
     assert made.weights["answer"] == 1
 
 
-@pytest.mark.parametrize("form", FORMS)
+@every
 def test_on_every_system_an_answer_needs_question_and_video_and_no_other_pair(form):
     inner = Model(Stem(StemConfig(), Sizes(WIDTH, CHANNELS)), shaken(form))
     made = Answering(inner.system, head_of(inner, 5, HeadConfig())).eval()

@@ -17,8 +17,10 @@ from hypothesis import strategies as st
 from PIL import Image
 
 from sureshot.errors import VideoError
+from sureshot.library.encoding import content_digest
 from sureshot.media.container import TimeBudget
 from sureshot.media.discover import Source
+from sureshot.media.excerpt import footage, playable
 from sureshot.media.video import Clock, _seek_to, frames_at, open_video
 from tests.clips import coloured, film, greys, remuxed, sound
 
@@ -73,7 +75,7 @@ def within(seconds, call):
     def run():
         try:
             results.append(call())
-        except VideoError as error:
+        except (VideoError, OSError) as error:
             results.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
@@ -81,6 +83,10 @@ def within(seconds, call):
     thread.join(seconds)
     assert results, f"not done within {seconds} s"
     return results[0]
+
+
+def content_digest_of(path):
+    return content_digest(source(path))
 
 
 # Sound files
@@ -233,10 +239,21 @@ def test_what_is_empty_has_vanished_or_is_no_file_says_so(tmp_path):
     assert reason(tmp_path / "folder") == "is not a regular file"
 
 
-def test_a_pipe_does_not_hang(tmp_path):
-    os.mkfifo(tmp_path / "a.mp4")
-    error = within(20, lambda: read(tmp_path / "a.mp4"))
-    assert str(error) == "is not a regular file"
+@pytest.mark.parametrize("name", ["a.mp4", "a.jpg"])
+@pytest.mark.parametrize(
+    "way",
+    [
+        read,
+        lambda path: frames_at(path, [0.0], side=8),
+        lambda path: list(footage(path, 0.0, 1.0, 1.0)[0]),
+        playable,
+        content_digest_of,
+    ],
+)
+def test_a_pipe_in_the_place_of_a_video_is_not_waited_for(tmp_path, name, way):
+    os.mkfifo(tmp_path / name)
+    error = within(20, lambda: way(tmp_path / name))
+    assert "is not a regular file" in str(error)
 
 
 def test_an_mp4_whose_index_at_the_end_is_missing_cannot_be_read(tmp_path):

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import VideoError
-from sureshot.media.discover import Source, frame_files
+from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
 from sureshot.media.workers import heartbeat, stream
@@ -278,7 +278,7 @@ def content_digest(source: Source) -> str:
         return "etag-" + source.path.look().etag.strip('"')
     digest = hashlib.blake2b(digest_size=20)
     for path in _files(source):
-        with path.open("rb") as file:
+        with open_regular(path) as file:
             while block := file.read(1 << 20):
                 heartbeat()
                 digest.update(block)

@@ -24,6 +24,7 @@ import av.error
 from av.container import InputContainer
 
 from sureshot.errors import VideoError
+from sureshot.media.discover import PHOTO_SUFFIXES, open_regular
 from sureshot.media.workers import heartbeat
 
 # 8192 x 8192 and 11,520 x 5760 pass, the largest that cameras for all directions write. The largest
@@ -175,7 +176,7 @@ def open_container(path: Path, budget: TimeBudget | None = None) -> Iterator[Inp
             path.
         av.error.FFmpegError: it is no plain container, or is damaged.
     """
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         budget = budget or TimeBudget(path.stat().st_size)
         try:
             with budget.call():
@@ -208,7 +209,8 @@ class _Reader:
     """An open file that asks before each read whether reading goes on."""
 
     def __init__(self, path: Path, file: RawIOBase, budget: TimeBudget) -> None:
-        self.name = str(path)  # ffmpeg looks at its suffix
+        # ffmpeg looks at its suffix, and takes one of a picture for a pattern of names.
+        self.name = "" if path.suffix.lower() in PHOTO_SUFFIXES else str(path)
         self._budget = budget
         self._file = file
         self.seek, self.tell = file.seek, file.tell

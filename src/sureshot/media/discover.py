@@ -1,11 +1,13 @@
 """Find the videos at or below paths, on disk and in object storage."""
 
+import errno
 import os
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from io import RawIOBase
 from pathlib import Path
 from stat import S_ISREG
 from typing import Literal
@@ -23,6 +25,7 @@ VIDEO_SUFFIXES = frozenset({
 })
 # fmt: on
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
+PHOTO_SUFFIXES = IMAGE_SUFFIXES | {".jpe", ".jfif", ".tif", ".tiff", ".avif", ".heic", ".heif"}
 _TYPESCRIPT = frozenset({".ts", ".mts"})  # suffixes that program sources share with MPEG-TS
 _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one sync byte
 _MINUTE = 60.0
@@ -108,6 +111,22 @@ def is_gone(path: Path) -> bool:
             _GONE.clear()
         _GONE[str(path)] = gone, time.monotonic()
     return gone
+
+
+def open_regular(path: Path) -> RawIOBase:
+    """A regular file, opened without a buffer; OSError for a pipe, which would be waited for."""
+    if isinstance(path, ObjectPath):
+        return path.open("rb", buffering=0)
+    descriptor = os.open(
+        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    try:
+        if not S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.ENOTSUP, "is not a regular file", str(path))
+        return os.fdopen(descriptor, "rb", buffering=0)
+    except BaseException:
+        os.close(descriptor)
+        raise
 
 
 def frame_files(folder: Path) -> list[Path]:
@@ -231,10 +250,8 @@ def _reason(path: Path, error: OSError) -> str:
 def _may_be_mpeg_ts(path: Path) -> bool:
     """Whether a file has a sync byte in each of its first packets, wherever they begin."""
     try:
-        if not path.is_file():
-            return True  # nothing to open: a folder, or a pipe that would be waited for forever
-        with path.open("rb") as file:
-            head = file.read(4 * max(_PACKETS))
+        with open_regular(path) as file:
+            head = file.read(4 * max(_PACKETS)) or b""
     except OSError:
         return True  # whoever decodes it meets the same error and reports it
     syncs = (head[first::length] for length in _PACKETS for first in range(length))

@@ -27,7 +27,8 @@ from jaxtyping import Float32
 
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
-from sureshot.media.frames import read_image
+from sureshot.media.discover import open_regular
+from sureshot.media.frames import is_photo, read_image
 from sureshot.media.mp4 import Picture, Sound
 from sureshot.media.video import UNSEEKABLE, file_size, frames_in, picture_stream, unreadable
 
@@ -55,8 +56,9 @@ def footage(
         frame_rate: frames per second of a folder; a video knows its own.
     """
     try:
-        if source.is_dir():
-            return _folder_pictures(frames_in(source), start, end, frame_rate), iter(())
+        if source.is_dir() or is_photo(source):
+            files = frames_in(source) if source.is_dir() else [source]
+            return _folder_pictures(files, start, end, frame_rate), iter(())
         if not source.exists():
             raise VideoError("does not exist; was it moved, or is a drive missing?")
     except OSError as error:
@@ -71,10 +73,14 @@ def _folder_pictures(
     for index in range(math.floor(start * rate), len(images)):
         if index / rate >= end:
             return
-        with suppress(VideoError):  # one damaged image; the one before it stays on screen
+        try:
             pixels = np.asarray(read_image(images[index], None))
-            frame = VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")
-            yield from _shown((index / rate, frame, None), (index + 1) / rate, start, end)
+        except VideoError:
+            if len(images) == 1:
+                raise
+            continue  # one damaged image; the one before it stays on screen
+        frame = VideoFrame.from_ndarray(np.ascontiguousarray(pixels), "rgb24")
+        yield from _shown((index / rate, frame, None), (index + 1) / rate, start, end)
 
 
 def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]:
@@ -309,5 +315,5 @@ def _way(container: Any, path: Path) -> Playable:
 
 def _is_webm(path: Path) -> bool:
     """Whether a Matroska file says that it is the kind that browsers take."""
-    with path.open("rb") as file:
-        return b"webm" in file.read(64)
+    with open_regular(path) as file:
+        return b"webm" in (file.read(64) or b"")

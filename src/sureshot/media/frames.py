@@ -1,6 +1,9 @@
 """One frame of a video file or of a folder: upright, opaque, small enough to work with."""
 
+import re
 import struct
+import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -14,13 +17,15 @@ from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.container import MOST_PIXELS
+from sureshot.media.discover import PHOTO_SUFFIXES, open_regular
 from sureshot.media.signature import FrameSize, shrunk
 
 if TYPE_CHECKING:
     from PIL import Image
 
 # By their bytes, whatever their names; Pillow would start a program for what calls itself EPS.
-_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF")
+_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "AVIF")
+_HEIC = re.compile(rb"....ftyp(hei|hev|mif1|msf1)", re.DOTALL)
 _LARGEST = 1024  # pixels of the shorter side that an image of a folder is held in
 # Colour matrices by the numbers of H.273 that ffmpeg can undo; it refuses frames with other ones,
 # which wrong colours are better than.
@@ -137,12 +142,18 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
+    # Our limit is above that of its warning, at which it is an error.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     try:
-        with Image.open(path, formats=_FORMATS) as opened:
+        with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
             if largest is not None:
                 opened.draft("RGB", (largest, largest))
             picture = _eight_bit(ImageOps.exif_transpose(opened))
     except UnidentifiedImageError:
+        if is_heic(path):
+            raise VideoError(
+                "is a HEIC photo, which cannot be read here; save it as JPEG"
+            ) from None
         raise VideoError("is not an image") from None
     # Pillow's readers of broken files are not more precise than this.
     except (OSError, ValueError, SyntaxError, EOFError, TypeError, Warning, struct.error) as error:
@@ -150,9 +161,31 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
         refused = getattr(error, "errno", None) is not None
         raise VideoError(_first_line(error), transient=refused) from None
     except Image.DecompressionBombError:
-        raise VideoError("is too large") from None
+        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
+        raise VideoError(f"is too large; the most is {most} million pixels") from None
     size = picture.size if largest is None else shrunk(*picture.size, largest)
     return picture if picture.size == size else picture.resize(size, Image.Resampling.BOX)
+
+
+def is_photo(path: Path) -> bool:
+    """Whether a file is one picture, going by its name and whether it moves."""
+    from PIL import Image
+
+    if path.suffix.lower() not in PHOTO_SUFFIXES:
+        return False
+    try:
+        with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
+            # ffmpeg reads no WebP that moves: of that the first picture counts.
+            return opened.format == "WEBP" or not getattr(opened, "is_animated", False)
+    except Exception:
+        return True  # reading it says what is wrong
+
+
+def is_heic(path: Path) -> bool:
+    """Whether a file begins as photos of newer phones do."""
+    with suppress(OSError), open_regular(path) as file:
+        return bool(_HEIC.match(file.read(16) or b""))
+    return False
 
 
 def _eight_bit(picture: "Image.Image") -> "Image.Image":
@@ -192,7 +225,10 @@ def _upright(
     """
     # Its own `side_data` and the frame hold each other, so that frames would wait in memory for the
     # garbage collector, which counts objects and not pixels: ten gigabytes of 40 large frames.
-    data: Any = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]
+    try:
+        data: Any = SideDataContainer(frame).get("DISPLAYMATRIX")  # type: ignore[call-arg]
+    except ValueError:  # PyAV does not know all kinds of data that a frame may have, such as EXIF
+        return np.ascontiguousarray(np.rot90(rgb, round(frame.rotation / 90) % 4))
     if data is None:
         return rgb
     a, b, _, c, d = struct.unpack("=5i", bytes(data)[:20])

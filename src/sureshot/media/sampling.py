@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
-from sureshot.media.discover import IMAGE_SUFFIXES, Source
-from sureshot.media.frames import Frame, ImageFrame, read_image
+from sureshot.media.discover import Source
+from sureshot.media.frames import Frame
 from sureshot.media.sampling_rule import Sampling, sampled_numbers
 from sureshot.media.signature import FrameSize
 from sureshot.media.video import open_video
@@ -41,8 +41,6 @@ def sample_frames(
         sampling: which frames; None is uniformly.
         draw: random numbers for a sampling that draws; None seeds them with 0.
     """
-    if path.suffix.lower() in IMAGE_SUFFIXES:
-        return ImageFrame(0.0, read_image(path), path).image(size)[None]
     source = Source(path=path, kind="frames" if path.is_dir() else "file", size=0, mtime_ns=0)
     stretch = start or 0.0, _WHOLE if end is None else end
     rule = sampling or Sampling()

@@ -22,7 +22,7 @@ from jaxtyping import UInt8
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
 from sureshot.media.discover import Source, frame_files
-from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, read_image
+from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
 from sureshot.media.workers import heartbeat
 
 _DEFAULT_STEP = 0.04  # seconds between frames where a file does not say
@@ -154,6 +154,9 @@ def open_video(
             files = frames_in(source.path)
             video = Video(len(files) / rate)
             video.frames = _read_folder(video, files, rate)
+        elif is_photo(source.path):
+            video = Video(0.0)
+            video.frames = iter([ImageFrame(0.0, read_image(source.path), source.path)])
         else:
             try:
                 video = _open_file(source, opened, decode, step, budget)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import re
 import struct
 import threading
 from fractions import Fraction
@@ -262,18 +263,59 @@ def test_an_mp4_whose_index_at_the_end_is_missing_cannot_be_read(tmp_path):
     assert reason(tmp_path / "a.mp4") == "is not a video, or is damaged or cut short"
 
 
-@pytest.mark.parametrize("suffix", ["mp4", "mkv", "webm"])
-def test_a_video_cut_short_gives_its_frames_up_to_there_and_a_note(tmp_path, suffix):
-    noise = np.random.default_rng(0).integers(0, 256, (60, 48, 64, 3), np.uint8)
-    codec = "libvpx" if suffix == "webm" else "libx264"
-    clip = film(tmp_path / f"a.{suffix}", noise, codec=codec)
-    if suffix == "mp4":
-        clip = remuxed(clip, tmp_path / "b.mp4", movflags="+faststart")
+@pytest.mark.parametrize(
+    ("suffix", "codec", "heard"),
+    [
+        ("mp4", "libx264", "aac"),
+        ("mov", "mpeg4", ""),
+        ("mkv", "libx264", ""),
+        ("mkv", "libx264", "libopus"),
+        ("webm", "libvpx", "libopus"),
+        ("flv", "flv1", "libmp3lame"),
+        ("avi", "mpeg4", "pcm_s16le"),
+        ("wmv", "wmv2", ""),
+    ],
+)
+def test_a_download_that_was_cut_short_is_read_as_far_as_it_goes_and_says_so(
+    tmp_path, suffix, codec, heard
+):
+    clip = talking(tmp_path / f"a.{suffix}", codec, heard)
+    assert read(clip)[0].note == ""
     whole = clip.read_bytes()
-    clip.write_bytes(whole[: len(whole) // 2])
+    clip.write_bytes(whole[: len(whole) // 4])
     video, frames = read(clip)
-    assert 15 < len(frames) < 40
-    assert video.note.endswith("of 6 s")
+    assert 15 <= len(frames) <= 60
+    said = re.fullmatch(r"(is damaged near \d+ s; )?ends early: (\d+) s of (\d+) s", video.note)
+    assert said and 2 <= int(said[2]) <= 5 and int(said[3]) in (12, 13)
+
+
+def test_sound_that_goes_on_or_ends_early_is_no_cut(tmp_path):
+    for suffix in ("mp4", "mkv"):
+        for seconds in (2, 20):
+            clip = talking(tmp_path / f"{seconds}.{suffix}", "libx264", "libmp3lame", seconds)
+            assert read(clip)[0].note == ""
+
+
+def talking(path, codec, heard, seconds=12):
+    """A clip of twelve seconds of noise, its index at its front, with so many seconds of sound."""
+    noise = np.random.default_rng(0).integers(0, 256, (120, 48, 64, 3), np.uint8)
+    front = {"movflags": "+faststart"} if path.suffix in (".mp4", ".mov") else {}
+    with av.open(path, "w", options=front) as container:
+        stream = container.add_stream(codec, rate=10)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        audio = container.add_stream(heard, rate=48_000) if heard else None
+        if audio:
+            audio.layout = "mono"
+        for number in range(10 * max(12, seconds)):
+            if number < 120:
+                frame = av.VideoFrame.from_ndarray(noise[number], "rgb24")
+                container.mux(stream.encode(frame))
+            if audio and number < 10 * seconds:
+                tone = av.AudioFrame.from_ndarray(np.zeros((1, 4800), np.float32), "fltp", "mono")
+                tone.sample_rate, tone.pts = 48_000, 4800 * number
+                container.mux(audio.encode(tone))
+        container.mux([*stream.encode(None), *(audio.encode(None) if audio else ())])
+    return path
 
 
 def test_a_video_broken_off_in_its_last_frame_has_a_note(tmp_path):

@@ -8,6 +8,7 @@ import contextlib
 import errno
 import math
 import stat
+import struct
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,7 +22,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
-from sureshot.media.discover import Source, frame_files
+from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
 from sureshot.media.workers import heartbeat
 
@@ -85,6 +86,10 @@ LONG = 600.0  # seconds from which decoding keyframes only is worth a look
 _PROBED_PACKETS = 3000
 _MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
 _CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the end without a note
+# Formats whose head states a length, which is not guessed from what there is of the file.
+_STATING = frozenset({"matroska,webm", "flv", "mov,mp4,m4a,3gp,3g2,mj2"})
+_ASF = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # begins the properties of a WMV file
+_HEAD = 1 << 13  # bytes that hold the properties of a file
 _SEEK = 5.0  # seconds ahead from which seeking beats decoding
 _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
@@ -188,7 +193,8 @@ def _open_file(
     # Without a known length there is no index to seek by, and times are mere guesses.
     if video.duration and container.format.name not in UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
-    packets = _packets(video, container, stream, clock, budget)
+    stated = _stated_duration(container, stream, source.path)
+    packets = _packets(video, container, stream, clock, budget, stated)
     video.frames = within_budget(_decode(video, packets, stream, clock), budget)
     return video
 
@@ -276,24 +282,25 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
 
 
 def _packets(
-    video: Video, container: Any, stream: Any, clock: Clock, budget: TimeBudget
+    video: Video, container: Any, stream: Any, clock: Clock, budget: TimeBudget, stated: float
 ) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
-    # Only the length of the pictures counts: the sound of a sound container may well go on.
-    claimed = video.duration if stream.duration or len(container.streams) == 1 else 0.0
-    until = 0.0
+    start = float(stream.start_time * stream.time_base) if stream.start_time else 0.0
+    until = last = 0.0  # where the pictures end, and all there is
     try:
-        for packet in container.demux(stream):
+        # Of all streams: where none reaches the length that a file states, it is cut short.
+        for packet in container.demux():
             budget.step()
+            last = max(last, _end_of(packet))
             if packet.stream_index != stream.index:
-                continue  # of a stream that came up midway and that nobody asked for
+                continue
             clock.correct(packet)
             until = max(until, _end_of(packet))
             if packet.is_corrupt:
                 video.remark_damage(clock.now)
             yield packet
     except IndexError:
-        pass  # PyAV trips over such a stream at the end, when all of ours has been read
+        pass  # PyAV trips over a stream that came up midway, when all of ours has been read
     except VideoError as error:
         if clock.now < 0:
             raise
@@ -303,8 +310,30 @@ def _packets(
         video.remark(f"breaks off near {until:.0f} s ({_explain(error)})")
     except OSError as error:
         raise unreadable(error) from None
-    if claimed - until > max(_CUT_SHORT, 0.02 * claimed) and not clock.was_set:
-        video.remark(f"ends at {until:.0f} s of {claimed:.0f} s")
+    # Only the pictures' own length is theirs: the sound of a sound container may well go on.
+    ends = until if stream.duration or len(container.streams) == 1 else last
+    if stated - ends > max(_CUT_SHORT, 0.02 * stated) and not clock.was_set:
+        before = start if start < ends else 0.0  # Matroska counts from 0 of its clock
+        video.remark(f"ends early: {ends - before:.0f} s of {stated - before:.0f} s")
+
+
+def _stated_duration(container: Any, stream: Any, path: Path) -> float:
+    """Seconds that the head of a file states, whatever is left of the file; 0 if none."""
+    if stream.duration or len(container.streams) == 1 or container.format.name in _STATING:
+        stated = _claimed_duration(container, stream)
+    else:
+        stated = 0.0
+    # Of these ffmpeg gives the length of what is there.
+    with open_regular(path) as file:
+        head = file.read(_HEAD) or b""
+    with contextlib.suppress(struct.error):
+        if head[:4] == b"RIFF" and head[24:28] == b"avih":
+            step, count = struct.unpack_from("<I12xI", head, 32)
+            return max(stated, step * count / 1e6)
+        if (place := head.find(_ASF)) > 0:
+            ticks, ahead = struct.unpack_from("<Q8xQ", head, place + 64)
+            return max(stated, ticks / 1e7 - ahead / 1e3)
+    return stated
 
 
 def _end_of(packet: Any) -> float:

@@ -18,6 +18,8 @@ from sureshot.library import indexing, status
 from sureshot.library.encoding import VideoProgress
 from sureshot.library.indexing import Run, index, ingest
 from sureshot.library.results import Indexed
+from sureshot.library.search import Searcher
+from sureshot.media import discover
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import Shard
 from sureshot.store.index import Store
@@ -257,9 +259,45 @@ def test_pruning_leaves_an_unplugged_drive_alone(store: Store, library: Path) ->
     run(store, library)
     library.rename(library.with_name("unplugged"))
     result, _ = run(store, library, prune=True)
-    assert (result.pruned, result.missing) == (0, 0)
+    assert (result.pruned, result.missing, result.away) == (0, 0, 3)
     assert [path for path, _ in result.failed] == [library]
     assert len(known(store)) == 3
+
+
+@pytest.mark.parametrize("left", ["an empty folder", "no folder", "a folder of disks"])
+def test_pruning_leaves_a_disk_alone_that_is_not_mounted(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, left: str
+) -> None:
+    # What is named is there, and so is the empty folder that the disk would be mounted on.
+    disk = library / "disk"
+    (library / "a").rename(disk)
+    run(store, library)
+    if left == "a folder of disks":
+        monkeypatch.setattr(discover, "_FOR_DISKS", {str(library)})
+    else:
+        monkeypatch.setattr(discover, "_mounts", lambda: (str(disk),))
+    shutil.rmtree(disk)
+    if left == "an empty folder":
+        disk.mkdir()
+    (library / "b" / "0.mp4").unlink()
+    result, _ = run(store, library, prune=True)
+    assert (result.pruned, result.missing, result.away) == (1, 0, 1)
+    assert set(known(store)) == {"1.mp4", "2.mp4"}
+    answer = Searcher(store, TinyEncoder()).search("red", limit=9)
+    marks = {hit.path.name: hit.mark for hit in answer}
+    assert marks == {"1.mp4": " (not there now)", "2.mp4": ""}
+    assert "is its disk connected?" in answer.warnings[-1]
+    assert "--prune" not in repr(answer)
+
+
+def test_a_copy_of_what_is_on_a_disk_that_is_not_mounted_takes_nothing_from_it(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run(store, library)
+    monkeypatch.setattr(discover, "_mounts", lambda: (str(library / "a"),))
+    (library / "a" / "1.mp4").rename(library / "b" / "copy.mp4")
+    result, decoded = run(store, library)
+    assert (result.copied, result.moved, decoded) == (1, 0, 0)
 
 
 def test_failures_are_remembered_and_left_alone_until_something_changes(

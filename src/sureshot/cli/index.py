@@ -198,6 +198,9 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
         out.print(f"Excluded and removed from the index: {counted(result.forgotten, 'video')}.")
     if result.pruned:
         out.print(f"Deleted on disk, removed from the index: {counted(result.pruned, 'video')}.")
+    if result.away:
+        away = counted(result.away, "video")
+        out.print(f"Not there now, still indexed: {away}; is their disk connected?")
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Deleted on disk, still indexed: {gone}; --prune removes them.")

@@ -585,6 +585,8 @@ def play_hit(answer: "Answer", number: int) -> str:
         hits = counted(len(answer), "hit")
         raise QueryError(f"There is no hit {number} to open; the answer has {hits}.")
     hit = answer[number - 1]
+    if hit.away:
+        raise QueryError(f"{plain(hit.path)} is not there now; is its disk connected?")
     if hit.missing:
         raise QueryError(f"{plain(hit.path)} is gone, so hit {number} cannot be opened.")
     command, seeks = player_of(hit.path, hit.peak)

@@ -15,7 +15,7 @@ from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
-from sureshot.media.discover import is_gone
+from sureshot.media.discover import is_away, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, index_place
 from sureshot.progress import Progress
@@ -246,7 +246,8 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "path": printable(record.path),
-        "missing": is_gone(record.path),
+        "missing": (gone := is_gone(record.path)),
+        "away": gone and is_away(record.path),
         "seconds": round(record.duration, 3),
         "said": duration(record.duration),
         "windows": record.windows,

@@ -25,7 +25,15 @@ from sureshot.library.encoding import (
 )
 from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
-from sureshot.media.discover import Excluded, Source, Unreadable, as_pattern, discover, frame_files
+from sureshot.media.discover import (
+    Excluded,
+    Source,
+    Unreadable,
+    as_pattern,
+    discover,
+    frame_files,
+    is_unplugged,
+)
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.paths import WHOLE, Shard, absolute, absolute_model, exists_at, expand, index_place
@@ -162,7 +170,7 @@ class Run:
         if copy is None:
             return False
         same_size.append(copy)
-        if is_on_disk(twin) or not self._shard.has(twin.path):
+        if is_on_disk(twin) or is_unplugged(twin.path) or not self._shard.has(twin.path):
             self.result.copied += 1
         else:
             self._store.remove([twin])
@@ -231,7 +239,8 @@ class Run:
     def forget(self, sources: Sequence[Source], *, prune: bool) -> None:
         """Remove what was indexed at or below the paths and is excluded now, or gone.
 
-        What is gone is only counted, unless it is to be pruned.
+        What is gone is only counted, unless it is to be pruned; what is on a disk, or below a path,
+        that is itself not there is counted in any case.
         """
         here = [top for top in self._tops if exists_at(top)]
         # To ask a storage for each object would take long; a listing has them all.
@@ -243,7 +252,10 @@ class Run:
                 continue
             if self._excluded.matches(path, self._tops):
                 self.result.forgotten += 1
-            elif path in listed or not any(map(path.is_relative_to, here)) or is_on_disk(record):
+            elif path in listed or is_on_disk(record):
+                continue
+            elif not any(map(path.is_relative_to, here)) or is_unplugged(path):
+                self.result.away += 1
                 continue
             elif prune:
                 self.result.pruned += 1
@@ -330,8 +342,8 @@ def index(
             the index remembers them, and forgets what it has of that.
         include: patterns that are excluded no more.
         force: index again what is already there, failed files included.
-        prune: forget videos below the paths whose files are gone. A path that is itself gone (an
-            unplugged drive) is left alone.
+        prune: forget videos below the paths whose files are gone. What is below a path, or on a
+            disk, that is itself not there is left alone.
         workers: decoding threads, None takes half the cores, at most four; with ``ray`` processes
             on the machines, None takes one for two cores.
         shard: ``3/16`` deals with the third of sixteen shares, for as many processes anywhere.

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
 from sureshot.library.results import FrameScore, Hit
-from sureshot.media.discover import is_gone
+from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.similarity import Similarity
@@ -236,6 +236,7 @@ IN_MEMORY = 600
 _LOOKED_AT = 2000  # windows; they take memory with all their frames
 _AT_ONCE = 2000  # windows that are scored with every query at once
 _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
+_AWAY = "The folder of some of these is not there now; is its disk connected?"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -356,7 +357,8 @@ class Ranking:
                     )
                 ),
                 copies=tuple(copy.path for copy in moment.copies),
-                missing=is_gone(moment.path),
+                missing=(gone := is_gone(moment.path)),
+                away=gone and is_away(moment.path),
             )
             for rank, moment in enumerate(moments, 1)
         )
@@ -445,8 +447,10 @@ class Candidates:
             kept, left_out = near.best(most)
         hits = near.scored(kept)
         notes = near.why_few(len(hits), left_out)
-        if any(hit.missing for hit in hits):
+        if any(hit.missing and not hit.away for hit in hits):
             notes.append(_GONE)
+        if any(hit.away for hit in hits):
+            notes.append(_AWAY)
         return replace(ranking, hits=hits, notes=tuple(notes))
 
     def _every_window(self, most: int) -> WindowScores | None:

@@ -58,6 +58,7 @@ class Hit:
         plausible: whether the moment is in the set that holds a right answer with the coverage
             asked for; None where there is no such set, and where probably no right answer is.
         missing: whether the file is gone from where it was indexed.
+        away: whether its whole folder or disk is not there, so that it may come back.
     """
 
     rank: int
@@ -70,10 +71,13 @@ class Hit:
     relevant: float | None = None
     plausible: bool | None = None
     missing: bool = False
+    away: bool = False
 
     @property
     def mark(self) -> str:
-        """What follows a path whose file is gone; empty for others."""
+        """What follows a path whose file is not there; empty for others."""
+        if self.away:
+            return " (not there now)"
         return " (gone)" if self.missing else ""
 
     @property
@@ -98,6 +102,7 @@ class Hit:
             "id": video_id(self.path),
             "path": printable(self.path),
             "missing": self.missing,
+            "away": self.away,
             "start": round(self.start, 3),
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),
@@ -393,6 +398,7 @@ class Indexed:
         excluded: files and folders passed over, as patterns exclude them.
         forgotten: indexed videos removed because patterns exclude them.
         missing: videos whose files are gone and which stay until ``prune``.
+        away: videos whose folder or disk is not there now, which stay in any case.
         windows: windows written.
         seconds: length of the videos indexed.
         elapsed: seconds the run took.
@@ -420,6 +426,7 @@ class Indexed:
     excluded: int = 0
     forgotten: int = 0
     missing: int = 0
+    away: int = 0
     windows: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0

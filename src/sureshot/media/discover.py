@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from io import RawIOBase
+from functools import cache
+from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
 from typing import Literal
@@ -31,6 +32,10 @@ _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one 
 _MINUTE = 60.0
 _REMEMBERED = 10_000  # objects
 _GONE: dict[str, tuple[bool, float]] = {}  # whether an object was gone, and when that was asked
+# What systems say of a disk that was pulled or a share that is lost.
+_DEAD = {errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN}
+_FOR_DISKS = {"/media", "/run/media", "/mnt", "/Volumes"}  # folders in which disks appear
+_BY_USER = {"/media", "/run/media"}  # or in a folder of the user there
 _NUMBERED = re.compile(r"^(.*?)(\d+)\Z", re.DOTALL)
 
 
@@ -92,7 +97,7 @@ def discover(
 
 
 def is_gone(path: Path) -> bool:
-    """Whether nothing is at a path any more; a path without permission is not gone.
+    """Whether nothing is at a path, or its disk does not answer; without permission it is not gone.
 
     Storage is asked once per minute for an object, as a search asks this of each of its hits.
     """
@@ -104,8 +109,8 @@ def is_gone(path: Path) -> bool:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
         gone = True
-    except OSError:
-        pass
+    except OSError as error:
+        gone = error.errno in _DEAD
     if isinstance(path, ObjectPath):
         if len(_GONE) >= _REMEMBERED:
             _GONE.clear()
@@ -113,7 +118,36 @@ def is_gone(path: Path) -> bool:
     return gone
 
 
-def open_regular(path: Path) -> RawIOBase:
+def is_away(path: Path) -> bool:
+    """Whether a video that is gone may come back: its folder, or its disk, is not there now."""
+    if isinstance(path, ObjectPath):
+        return False
+    return not _is_folder(path.parent) or is_unplugged(path)
+
+
+def is_unplugged(path: Path) -> bool:
+    """Whether a path is on a disk that is known by its place and is not there now."""
+    if isinstance(path, ObjectPath):
+        return False
+    here = next((parent for parent in path.parents if _is_folder(parent)), Path("/"))
+    if str(here) in _FOR_DISKS or str(here.parent) in _BY_USER:
+        return not os.path.ismount(here)
+    return any(path.is_relative_to(place) and not os.path.ismount(place) for place in _mounts())
+
+
+@cache
+def _mounts() -> tuple[str, ...]:
+    """Where disks are mounted that this system knows of, whether they are there or not."""
+    try:
+        lines = Path("/etc/fstab").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return ()
+    fields = [line.split() for line in lines if not line.lstrip().startswith("#")]
+    places = (entry[1].replace(r"\040", " ") for entry in fields if len(entry) > 2)
+    return tuple(place for place in places if place.startswith("/") and place != "/")
+
+
+def open_regular(path: Path) -> FileIO:
     """A regular file, opened without a buffer; OSError for a pipe, which would be waited for."""
     if isinstance(path, ObjectPath):
         return path.open("rb", buffering=0)

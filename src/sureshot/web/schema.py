@@ -120,6 +120,7 @@ class VideoValues(BaseModel):
     id: str
     path: str
     missing: bool
+    away: bool
     seconds: float
     said: str
     windows: int

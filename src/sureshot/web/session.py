@@ -22,7 +22,7 @@ from starlette.responses import Response
 from sureshot.errors import VideoError
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher, open_index
-from sureshot.media.discover import is_gone
+from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
@@ -193,6 +193,8 @@ class Session:
     def file(self, name: str) -> VideoRecord:
         """The indexed video of an id, whose file is there."""
         record = self.video(name)
+        if is_gone(record.path) and is_away(record.path):
+            raise FileGoneError(f"{plain(record.path)} is not there now; is its disk connected?")
         if is_gone(record.path):
             raise FileGoneError(f"{plain(record.path)} is gone from where it was indexed.")
         if record.reason:

@@ -38,6 +38,7 @@ function make(tag, { attributes = {}, ...properties } = {}, ...children) {
 }
 
 const fileOf = (path) => path.slice(path.lastIndexOf("/") + 1);
+const absence = (video) => (video.away ? " (not there now)" : video.missing ? " (gone)" : "");
 const folderOf = (path) => path.slice(0, path.lastIndexOf("/")) || "/";
 const picture = (hit, at) => `api/thumbnail/${hit.id}?at=${at}&side=180`;
 
@@ -175,7 +176,7 @@ function thumbnail(address, label, act) {
 function row(hit, place) {
   const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.said.peak}`, () => play(place));
   preview(thumb, thumb.firstChild, hit);
-  const name = make("strong", { textContent: fileOf(hit.path) + (hit.missing ? " (gone)" : "") });
+  const name = make("strong", { textContent: fileOf(hit.path) + absence(hit) });
   const folder = make("small", { textContent: folderOf(hit.path) });
   const copies = hit.copies.map((path) => make("p", {}, make("small", { textContent: `= ${path}` })));
   const words = hit.said.relevant ? make("span", { className: "percent", textContent: `${hit.said.relevant} ` }) : null;
@@ -237,7 +238,7 @@ async function shelf() {
 function tile(video, place) {
   const hit = { ...video, start: 0, end: video.seconds, peak: 0, said: { range: video.said } };
   const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit));
-  const name = make("p", { textContent: fileOf(video.path) + (video.missing ? " (gone)" : "") });
+  const name = make("p", { textContent: fileOf(video.path) + absence(video) });
   const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${video.said} · ${video.modified.slice(0, 10)}` }));
   item.addEventListener("focusin", () => choose(place, false));
   return item;

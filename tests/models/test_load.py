@@ -16,10 +16,10 @@ from sureshot.errors import ModelError, StoreError, SureshotError, VideoError
 from sureshot.library.search import open_index
 from sureshot.media.sampling import sample_frames
 from sureshot.models.checkpoint import CONFIG, Checkpoint
-from sureshot.models.encoders.base import FrameFeatures, VideoFeatures, stack
+from sureshot.models.encoders.base import VideoFeatures, stack
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.models.hub_bank import Bank
-from sureshot.models.load import Retriever, load, load_searchable
+from sureshot.models.load import load, load_searchable
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import VideoTokens, known_systems, text_tokens, video_tokens
 from sureshot.store.index import Store
@@ -36,14 +36,6 @@ def test_an_encoder_alone():
     assert (scorer.frames, scorer.trained_on, dict(scorer.recipe)) == (12, "", {})
     assert scorer.searchable is scorer.encoder and scorer.bank is None
     assert isinstance(load_searchable("tiny"), TinyEncoder)
-
-
-def test_a_checkpoint(tmp_path):
-    folder = saved(tmp_path / "model", "duq", "linear")
-    scorer = load(folder, "cpu")
-    assert (scorer.system, scorer.encoder_name, scorer.frames) == ("duq", "tiny", FRAMES)
-    assert isinstance(scorer.searchable, Retriever) and scorer.searchable.name == str(folder)
-    assert isinstance(load_searchable(folder, "cpu"), Retriever)
 
 
 def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path):
@@ -369,18 +361,6 @@ def rewrite(folder: Path, change) -> None:
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     change(config)
     (folder / CONFIG).write_text(json.dumps(config), "utf-8")
-
-
-def test_frames_go_through_the_stem_one_by_one(tmp_path):
-    model = load_searchable(saved(tmp_path / "model", "duq", "linear"))
-    pictures = np.random.default_rng(0).integers(0, 256, (5, 20, 30, 3), np.uint8)
-    prepared = model.prepare(pictures)
-    whole = model.encode_frames(prepared)
-    assert isinstance(whole, FrameFeatures)
-    for number in range(5):
-        alone = model.encode_frames(prepared[[number]])
-        np.testing.assert_allclose(alone.frames[0], whole.frames[number], atol=1e-5)
-    np.testing.assert_array_equal(whole.backbone, TINY.encode_frames(prepared).backbone)
 
 
 def test_a_model_is_left_in_the_mode_it_was_in():

@@ -198,9 +198,3 @@ def test_blocks_that_are_left_out_have_no_weights() -> None:
     words = texts(2)._replace(words=torch.zeros(2, 5, 0))
     assert plain.texts(words).keys() == {"sentence"}
     assert clip2video().reads_words
-
-
-def test_defaults_are_the_papers() -> None:
-    config = Clip2VideoConfig()
-    assert (config.centres, config.layers, config.share) == (5, 4, 0.5)
-    assert config.difference and config.alignment

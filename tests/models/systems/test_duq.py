@@ -236,10 +236,7 @@ def test_matrices_are_what_the_score_and_the_vacuities_are_made_of(mode: str) ->
     torch.testing.assert_close(found["printed score"], printed)
 
 
-def test_defaults_are_the_papers_where_the_paper_has_them() -> None:
-    config = DuqConfig()
-    assert (config.samples, config.alpha, config.beta, config.gamma) == (7, 0.1, 1e-4, 0.1)
-    assert (config.pooling, config.evidence) == ("cross_attention", "relu")
+def test_what_follows_from_the_printed_mode() -> None:
     printed = duq(mode="paper")
     assert (printed.kappa, printed.distance) == (1.0, "boundary")
     assert duq(mode="paper", kappa=5.0).kappa == 5.0

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -333,6 +334,62 @@ def test_what_does_not_fit_is_refused(settings: dict, reason: str) -> None:
     with pytest.raises(SureshotError) as caught:
         load_system(settings, Sizes(16, 3))
     assert reason in str(caught.value)
+
+
+# Published runs and recipes rest on these: those of the papers, where the papers have them.
+DEFAULTS = {
+    "ce": "None None mean 8 True released True 0.2",
+    "clip2video": "True True 0.5 5 4 8 77 None",
+    "clip4clip": "mean 4 8 77 None",
+    "duq": "well_posed cross_attention 0.3 True None True True learned 7 relu None attention"
+    " 0.1 0.0001 0.5 0.1 None",
+    "duq_released": "4 8 10 0.1 0.0001 77 None",
+    "dvtr": "{'name': 'clip4clip'} well_posed own wasserstein wasserstein 7 0.5 None mean 0.05 0.1"
+    " True",
+    "hit": f"4 8 77 0.995 4096 1.0 1.0 0.5 {1 / 0.07}",
+    "pcme": "well_posed distance 7 False sum 0.0 1e-05 15.0 15.0",
+    "tmass": "well_posed None 1.0 0.8 12 None None 0.3 None",
+    "uatvr": "well_posed True None 2 4 8 weighted True None True learned 7 0.01 0.0001 12 77 None",
+    "xpool": "0.3 None",
+}
+
+
+def test_defaults_stay() -> None:
+    made = {name: system.Config() for name, system in known_systems().items()}
+    values = {name: [getattr(c, field.name) for field in fields(c)] for name, c in made.items()}
+    assert {name: " ".join(map(str, some)) for name, some in values.items()} == DEFAULTS
+
+
+# What stays frozen of a CLIP, and what else training, evaluation and search ask a system.
+TRAITS = {
+    "ce": "nothing reads_experts",
+    "clip2video": "nothing shares_scale searches reads_words",
+    "clip4clip": "embeddings shares_scale searches",
+    "duq": "patches shares_scale searches reads_words",
+    "duq_released": "patches shares_scale reads_words whole_grid",
+    "dvtr": "embeddings shares_scale searches reads_words",
+    "hit": "nothing searches reads_words",
+    "pcme": "nothing searches reads_words",
+    "tmass": "nothing shares_scale searches",
+    "uatvr": "embeddings shares_scale searches reads_words",
+    "xpool": "nothing shares_scale searches",
+}
+
+
+@pytest.mark.parametrize("name", TRAITS)
+def test_traits_stay(name: str) -> None:
+    asked = [
+        "shares_scale",
+        "searches",
+        "reads_words",
+        "reads_experts",
+        "whole_grid",
+        "reads_truth",
+    ]
+    made = load_system({"name": name}, SIZES)
+    assert [made.frozen, *(trait for trait in asked if getattr(made, trait))] == TRAITS[
+        name
+    ].split()
 
 
 OUT_OF_RANGE = {

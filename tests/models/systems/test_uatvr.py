@@ -253,13 +253,8 @@ def test_measures_are_the_geometric_means_of_the_deviations() -> None:
         assert seen[f"{side} deviation"].tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_defaults_are_the_papers() -> None:
-    config = UatvrConfig()
-    assert (config.learned, config.samples, config.matched_by) == ((2, 3), 7, "mil_nce")
-    assert (config.layers, config.heads, config.interaction) == (4, 8, "weighted")
+def test_what_follows_from_the_mode() -> None:
+    paper, released = UatvrConfig(), UatvrConfig(mode="released")
+    assert (paper.learned, paper.matched_by) == ((2, 3), "mil_nce")
+    assert (released.learned, released.matched_by) == ((2, 2), "mil_nce_averaged")
     assert uatvr().weights == {"similarity": 1.0, "matching": 1e-2, "divergence": 1e-4}
-
-
-def test_defaults_as_released_are_those_of_the_script() -> None:
-    config = UatvrConfig(mode="released")
-    assert (config.learned, config.samples, config.matched_by) == ((2, 2), 7, "mil_nce_averaged")

@@ -144,7 +144,7 @@ def evidential(evidence: Scores, labels: Scores | None = None, *, total: Total =
     return both if total == "sum" else 0.5 * both
 
 
-Labels = Literal["matched", "unmatched", "unmatched_sum"]
+Labels = Literal["matched", "unmatched_sum"]
 
 
 def distance_loss(distance: Square, scale: Number, eta: Eta = None) -> Scalar:
@@ -204,9 +204,8 @@ def evidential_distance(
             that a pair does *not* match, with the labels :math:`1 - I`. They have the sum B - 1
             while the mean of a Dirichlet distribution has the sum 1, so no matrix costs less than
             :math:`(B-2)^2 / (B-1)` in a direction: for B = 32 that is 29.03, where distances of 0
-            cost 29.12 and the ideal ones 29.08. ``unmatched``: the same labels over B - 1.
-            ``matched``: closeness :math:`1 - d` is evidence of a match, with the labels I, which
-            trains the vacuity that a search reads.
+            cost 29.12 and the ideal ones 29.08. ``matched``: closeness :math:`1 - d` is evidence
+            of a match, with the labels I, which trains the vacuity that a search reads.
         eta: how much of the evidence of each pair that is not matched counts.
 
     References:
@@ -217,8 +216,6 @@ def evidential_distance(
     if labels == "matched":
         return evidential(found, total=total)
     target = 1 - torch.eye(len(distance), dtype=distance.dtype, device=distance.device)
-    if labels == "unmatched":
-        target = target / max(len(distance) - 1, 1)
     return evidential(found, target, total=total)
 
 

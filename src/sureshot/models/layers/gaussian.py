@@ -30,9 +30,11 @@ def gaussian_of(codes: Mapping[str, Tensor]) -> Gaussian:
     return Gaussian(codes["mean"], codes["log_var"])
 
 
-def draw_noise(shape: tuple[int, ...], generator: torch.Generator) -> Float[Tensor, "..."]:
+def draw_noise(
+    shape: tuple[int, ...], generator: torch.Generator, dtype: torch.dtype = torch.float32
+) -> Float[Tensor, "..."]:
     """Standard normal numbers, on the device of the generator they are drawn from."""
-    return torch.randn(shape, generator=generator, device=generator.device)
+    return torch.randn(shape, generator=generator, dtype=dtype, device=generator.device)
 
 
 def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, "*n k d"]:

@@ -140,7 +140,7 @@ def searches(run: Program, data: Path) -> dict[str, Any]:
     asked = run("search", "--from-file", run.work / "queries.txt")
     first, at = folder / clips[0][0], f"{folder / clips[1][0]}@0:01"
     asked += run("search", "--like", first) + run("search", "--like", at, "-k", "3")
-    asked += run("search", "a dog", "--in", folder, "--min", "20%")
+    asked += run("search", "a dog", "--folder", folder, "--min", "20%")
     asked += run("search", "people talking", "--per-video", "1", "--no-merge-copies", "-k", "30")
     asked += run("search", "a person cooks", "--coverage", "99%") + run("search", "music", "-k99")
     assert len(asked) == 40

@@ -46,7 +46,7 @@ def test_a_terminal_that_knows_few_letters_stops_no_answer(library):
 def test_bytes_that_are_not_utf8_are_searched_for_as_far_as_they_go(library):
     ran = python("search", b"caf\xe9 red", "--db", library.db, "-k", "1")
     assert ran.stdout.splitlines()[0] == b"caf? red"
-    ran = python("search", "red", "--db", library.db, "--in", b"/caf\xe9")
+    ran = python("search", "red", "--db", library.db, "--folder", b"/caf\xe9")
     assert ran.returncode == 0
     assert "at or below /caf\ufffd." in ran.stdout.decode()
 

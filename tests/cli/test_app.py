@@ -274,7 +274,7 @@ def test_a_folder_that_is_gone_is_said(library, tmp_path):
         ["index", "", "more"],
         ["reset", "--yes", "--db", ""],
         ["reset", "--yes", "--db="],
-        ["search", "a dog", "--in", ""],
+        ["search", "a dog", "--folder", ""],
         ["describe", "a.mp4", ""],
     ],
 )

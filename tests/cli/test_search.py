@@ -62,7 +62,7 @@ def test_the_options_of_a_search_reach_it(search, library):
     assert len(rows(search("red", "--limit", "1"))) == 1
     few = [row[3] for row in rows(search("red", "--per-video", "1"))]
     assert len(few) == len(set(few))
-    inside = rows(search("red", "--in", library.videos / "long"))
+    inside = rows(search("red", "--folder", library.videos / "long"))
     assert {row[3] for row in inside} == {"yellow.mp4"}
     assert "  = " in search("white", "-k", "1").out
     assert "  = " not in search("white", "--no-merge-copies").out

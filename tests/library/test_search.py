@@ -217,6 +217,23 @@ def test_a_folder_may_be_named_from_here(searcher, library, monkeypatch, way):
     assert {hit.path.stem for hit in searcher.search("red", folder=way)} == {"yellow"}
 
 
+def test_a_folder_may_be_named_by_its_name_alone(tmp_path, monkeypatch):
+    for name in ("a/My Pets/Animals", "b/Animals/small", "c"):
+        (tmp_path / name).mkdir(parents=True)
+        coloured(tmp_path / name / "red.mp4", ["red"], seconds=1)
+    index(str(tmp_path / "index"), tmp_path)
+    pets = open_index(tmp_path / "index")
+    monkeypatch.chdir(tmp_path / "c")
+    one = pets.search("red", folder="my pets/animals")
+    assert [hit.path.parts[-4] for hit in one] == ["a"] and not one.warnings
+    both = pets.search("red", folder="Animals", merge_copies=False)
+    assert {hit.path.name for hit in both} == {"red.mp4"} and len(both) == 2
+    named = f"{tmp_path}/a/My Pets/Animals, {tmp_path}/b/Animals"
+    assert both.warnings == (f"2 folders are named Animals, and all were searched: {named}.",)
+    (nothing,) = pets.search("red", folder="./Animals").warnings
+    assert nothing == f"Nothing is indexed at or below {tmp_path}/c/Animals."
+
+
 def test_an_empty_index_gives_an_empty_answer(empty):
     answer = empty.search("red")
     assert (len(answer), answer.searched) == (0, 0)

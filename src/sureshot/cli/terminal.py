@@ -82,7 +82,8 @@ Limit = Annotated[
     int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
 ]
 Folder = Annotated[
-    Path | None, path_option("--folder", "--in", help="Only videos at or below this path.")
+    Path | None,
+    path_option("--folder", help="Only videos at or below this path, or in folders of this name."),
 ]
 
 # Of a data set and of a run.

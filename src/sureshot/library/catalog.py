@@ -23,7 +23,7 @@ from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
 from sureshot.store.rows import IndexSettings, VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, VideoSet
+from sureshot.store.vector_search import Selection, VideoSet, is_selected
 from sureshot.text import counted, duration, plain, printable
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
@@ -262,7 +262,7 @@ def list_videos(
     *,
     limit: int,
     after: str | None = None,
-    folder: Path | None = None,
+    folder: Selection | None = None,
     newest: bool = False,
 ) -> VideoPage:
     """A page of the videos of an index, in the order of their paths.
@@ -271,11 +271,11 @@ def list_videos(
         limit: videos of a page, at least 1.
         after: ``after`` of the page before; None begins with the first video. Videos that came or
             went in between shift no page.
-        folder: only videos at or below this path.
+        folder: only these videos, see `Store.select`.
         newest: only those that can be found, the last changed first; there is one page of them.
     """
     last = None if after is None else _place(after)
-    records = [r for r in store.videos() if folder is None or r.path.is_relative_to(folder)]
+    records = [r for r in store.videos() if is_selected(r, folder)]
     left = [r for r in records if last is None or r.path > last]
     if newest:
         left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
@@ -311,14 +311,14 @@ class VideoFilter:
     """What videos have to be like: all of it, bounds included.
 
     Attributes:
-        folder: path at or below which they are.
+        folder: path at or below which they are, or name of a folder, see `Store.select`.
         shortest: seconds.
         longest: seconds.
         since: first day, in UTC, on which their files may have changed last.
         until: last such day.
     """
 
-    folder: Path | None = None
+    folder: str | Path | None = None
     shortest: float | None = None
     longest: float | None = None
     since: date | None = None
@@ -331,22 +331,26 @@ class VideoFilter:
             raise QueryError("The shortest length is above the longest; exchange them.")
         if self.since and self.until and self.since > self.until:
             raise QueryError("The first day is after the last one; exchange them.")
+        place = None if self.folder is None else store.select(self.folder)
         if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
-            return self.folder
+            return place
         first = -math.inf if self.since is None else _second(self.since)
         after = math.inf if self.until is None else _second(self.until) + 86_400
         ids = frozenset(
             record.id
             for record in store.videos()
-            if (self.folder is None or record.path.is_relative_to(self.folder))
+            if is_selected(record, place)
             and shortest <= record.duration <= longest
             and first <= record.mtime_ns / 1e9 < after
         )
-        return VideoSet(ids=ids, words=self._words())
+        note = place.note if isinstance(place, VideoSet) else ""
+        return VideoSet(ids=ids, words=self._words(place), note=note)
 
-    def _words(self) -> str:
-        """What chosen videos have in common, to stand behind "nothing is indexed"."""
-        parts = [] if self.folder is None else [f"at or below {printable(self.folder)}"]
+    def _words(self, place: Selection | None) -> str:
+        """What chosen videos have in common, to follow "nothing is indexed"."""
+        parts = [] if place is None else [str(place)]
+        if isinstance(place, Path):
+            parts = [f"at or below {printable(place)}"]
         if self.shortest is not None:
             parts.append(f"that lasts {duration(self.shortest)} or longer")
         if self.longest is not None:

@@ -271,7 +271,7 @@ def _of_row(row: dict[str | None, Any]) -> Label:
     )
     if not video:
         return Label(_query(query), complete=True)
-    times: tuple[float, ...] = ()
+    times = 0.0, math.inf
     if start or end:
         try:
             times = parse_time(start), parse_time(end)

@@ -282,7 +282,8 @@ class Searcher:
         Args:
             query: a sentence or a few words.
             limit: how many moments at most.
-            folder: only videos at or below this path, or those that were chosen.
+            folder: only videos at or below this path, or in folders of this name; or a set of
+                videos.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             merge_copies: whether copies of a video share a row.
@@ -312,7 +313,7 @@ class Searcher:
 
         The options are those of `search`.
         """
-        options["folder"] = _below(folder)
+        options["folder"] = self._selected(folder)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             asked = self._queries(queries[first : first + _TOGETHER], **options)
@@ -330,7 +331,7 @@ class Searcher:
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([query], folder=_below(folder))
+        (asked,) = self._queries([query], folder=self._selected(folder))
         (ranking,) = self._candidates.near_each([asked])
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
@@ -383,7 +384,7 @@ class Searcher:
             limit=limit,
             per_video=per_video,
             merge_copies=merge_copies,
-            folder=_below(folder),
+            folder=self._selected(folder),
             like=path,
             at=at,
         )
@@ -399,6 +400,11 @@ class Searcher:
     ) -> Descriptions:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
         return _ranked(video, texts, at, self.encoder, self._comparing, self.store)
+
+    def _selected(self, folder: str | Selection | None) -> Selection | None:
+        if folder is None or isinstance(folder, VideoSet):
+            return folder
+        return self.store.select(folder)
 
     def _queries(self, texts: Sequence[str], **options: Any) -> list[Query]:
         """Sentences as they are searched for."""
@@ -455,7 +461,9 @@ class Searcher:
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:
         """Hits as an answer without percentages; how long it took is not known yet."""
-        warnings = [*ranking.query.warnings, *ranking.notes, *self.store.trouble()]
+        folder, notes = ranking.query.folder, [*ranking.query.warnings]
+        notes += [folder.note] if isinstance(folder, VideoSet) and folder.note else []
+        warnings = [*notes, *ranking.notes, *self.store.trouble()]
         if not ranking.hits:
             warnings.append(ranking.query.why_nothing(searched or self.store.count()))
         return Answer(
@@ -475,7 +483,3 @@ def _apart(ranking: Ranking) -> list[Moment]:
 
 def _noted(answer: Answer, *warnings: str) -> Answer:
     return replace(answer, warnings=(*answer.warnings, *warnings))
-
-
-def _below(path: str | Selection | None) -> Selection | None:
-    return path if path is None or isinstance(path, VideoSet) else absolute(path)

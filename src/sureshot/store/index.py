@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
-from sureshot.paths import locate
+from sureshot.paths import absolute, locate
 from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.locks import staging_lock, write_lock
@@ -30,9 +30,9 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, as_store_error
-from sureshot.store.vector_search import Finder, Selection, path_is, selected
+from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
 from sureshot.store.writing import StagedVideo
-from sureshot.text import counted
+from sureshot.text import counted, plain
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
@@ -279,6 +279,30 @@ class Store:
         more = "" if selection is None else f" AND {selected(selection, 'id')}"
         with as_store_error(self.location, "read"):
             return self._tables.count("videos", f"windows > 0{more}")
+
+    def select(self, folder: str | Path) -> Selection:
+        """The videos at or below a path; where there are none, those in folders of that name.
+
+        ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case.
+        """
+        path, text = absolute(folder), str(folder)
+        names = [name.casefold() for name in Path(folder).parts]
+        if text.startswith((".", "~")) or path == Path(folder) or not names:
+            return path
+        if self.count_videos(path):
+            return path
+        videos = self.videos()
+        folders = {parent for video in videos for parent in video.path.parents}
+        named = {f for f in folders if [p.casefold() for p in f.parts[-len(names) :]] == names}
+        named = {f for f in named if named.isdisjoint(f.parents)}
+        if len(named) < 2:
+            return next(iter(named), path)
+        shown = ", ".join(sorted(map(plain, named)))
+        return VideoSet(
+            ids=frozenset(v.id for v in videos if not named.isdisjoint(v.path.parents)),
+            words=f"in folders named {plain(text)}",
+            note=f"{len(named)} folders are named {plain(text)}, and all were searched: {shown}.",
+        )
 
     def nearest(
         self,

@@ -15,6 +15,7 @@ from sureshot.store.integrity import ClaimsCheck, VectorCheck
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     StoredWindows,
+    VideoRecord,
     from_text,
     query_vector,
     sound,
@@ -37,10 +38,16 @@ _NEAREST: dict[str, Any] = {"column": _COLUMN, "metric": "dot", "nprobes": PARTI
 
 @dataclass(frozen=True, slots=True)
 class VideoSet:
-    """The only videos that a search looks at, and what they have in common, for people."""
+    """The only videos that a search looks at.
+
+    Attributes:
+        words: what they have in common, to follow "nothing is indexed".
+        note: what to know about the choice; mostly nothing.
+    """
 
     ids: frozenset[str]
     words: str
+    note: str = ""
 
     def __str__(self) -> str:
         return self.words
@@ -56,6 +63,13 @@ def selected(selection: Selection, column: str = "video") -> str:
         return f"{column} IN ({ids or repr('')})"
     folder = to_text(selection).rstrip("/") + "/"
     return f"({path_is(selection)} OR starts_with(path, {quoted(folder)}))"
+
+
+def is_selected(video: VideoRecord, selection: Selection | None) -> bool:
+    """Whether a video is among those selected; all of them are where nothing is."""
+    if isinstance(selection, VideoSet):
+        return video.id in selection.ids
+    return selection is None or video.path.is_relative_to(selection)
 
 
 def path_is(path: Path) -> str:

@@ -5,7 +5,6 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -21,7 +20,7 @@ from sureshot.library.labels import JudgedMoment, labels_of_index
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
-from sureshot.paths import absolute, video_id
+from sureshot.paths import video_id
 from sureshot.text import plain
 from sureshot.web.media import Id
 from sureshot.web.schema import (
@@ -43,7 +42,11 @@ _CACHED = "private, max-age=86400"  # thumbnails, in the browser
 VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
 Folder = Annotated[
-    str | None, Query(description="Only videos at or below this path.", max_length=4096)
+    str | None,
+    Query(
+        description="Only videos at or below this path, or in folders of this name.",
+        max_length=4096,
+    ),
 ]
 Length = Annotated[float | None, Query(description="Seconds that a video lasts.", ge=0, le=1e9)]
 Cursor = Annotated[
@@ -69,7 +72,7 @@ class SearchOptions:
     def video_filter(self) -> VideoFilter:
         """The videos that are searched."""
         within = {name: getattr(self, name) for name in ("shortest", "longest", "since", "until")}
-        return VideoFilter(folder=path_of(self.folder), **within)
+        return VideoFilter(folder=folder_of(self.folder), **within)
 
 
 Options = Annotated[SearchOptions, Depends()]
@@ -172,14 +175,14 @@ async def _page(
     return json_reply(await session.searches.run(request, run))
 
 
-def path_of(folder: str | None) -> Path | None:
-    """A folder as a path that is compared with those of videos, and never opened."""
+def folder_of(folder: str | None) -> str | None:
+    """A folder as it is compared with those of videos, and never opened."""
     if not folder:
         return None
     try:
         if "\0" in folder:
             raise QueryError("The folder is not a path.")
-        return absolute(os.fsdecode(folder.encode("utf-8", "surrogateescape")))
+        return os.fsdecode(folder.encode("utf-8", "surrogateescape"))
     except UnicodeEncodeError:
         raise QueryError("The folder is not a path.") from None
 
@@ -227,7 +230,8 @@ def videos(
     ] = False,
 ) -> dict[str, Any]:
     """The videos in the order of their paths, failed ones among them."""
-    place, store = path_of(folder), session.store()
+    store, named = session.store(), folder_of(folder)
+    place = None if named is None else store.select(named)
     return catalog.list_videos(
         store, limit=limit, after=cursor, folder=place, newest=newest
     ).to_dict()

@@ -139,13 +139,15 @@ def test_an_index_made_anew_in_the_same_place_is_another_one(bucket: Bucket, cac
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("harm", ["a byte", "all", "short"])
+@pytest.mark.parametrize("harm", ["a byte", "all", "short", "manifest"])
 def test_a_damaged_copy_is_brought_anew(bucket: Bucket, cache: Path, harm: str) -> None:
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(3))
     before = Store.open(COPIED, cached=True).nearest(QUERY, 3)
-    for path in files(cache):
+    for path in cache.rglob("*.manifest") if harm == "manifest" else files(cache):
         data = bytearray(path.read_bytes())
         match harm:
+            case "manifest":
+                data[data.index(b"sureshot") + 2] ^= 1  # no header of ours any more
             case "a byte":
                 data[data.index(before.frames[0].astype(np.float16).tobytes()[:4])] ^= 64
             case "all":

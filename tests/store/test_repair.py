@@ -115,10 +115,10 @@ def test_a_disk_that_is_away_proves_nothing(store: Store, monkeypatch: pytest.Mo
     zeros(second_file(store, "windows"))
     opened = Path.open
 
-    def away(path: Path, *arguments: object) -> object:
+    def away(path: Path, *arguments: object, **named: object) -> object:
         if path.suffix == ".lance":
             raise OSError(5, "Input/output error")
-        return opened(path, *arguments)
+        return opened(path, *arguments, **named)
 
     monkeypatch.setattr(Path, "open", away)
     with pytest.raises(StoreError, match="Input/output error"):

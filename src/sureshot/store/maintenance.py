@@ -113,6 +113,7 @@ def compact(tables: Tables) -> None:
             tables.change(name, lambda table: table.update_config({_JOINED: str(time.time())}))
             tables.sync()
             tables.change(name, _clean)
+            tables.forget_checksums(name)
     index_vectors(tables)
 
 
@@ -166,6 +167,8 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     All rows are read: about 10 kB per window.
     """
     tables = Tables(locate(location))
+    for name in NAMES:
+        tables.check_again(name, thorough=True)
     header = tables.header()
     with as_store_error(tables.location, "read"), write_lock(tables.location):
         parts = list(compared(tables))
@@ -220,6 +223,7 @@ def _of_tables(tables: Tables) -> list[Fault]:
 def _of_search(tables: Tables, header: Header) -> Iterator[Fault]:
     """Whether a search runs through, with the index of vectors where there is one."""
     near = {"column": "vector", "q": np.ones(header.width, np.float16), "k": 1, "metric": "dot"}
+    near["use_index"] = not tables.unindexed
 
     def act(table: Any) -> None:
         table.to_table(columns=["key", "_distance"], nearest=near)

@@ -20,6 +20,7 @@ from pathlib import Path
 from sureshot.errors import SureshotError
 from sureshot.paths import cache_dir
 from sureshot.s3 import SCHEME, ObjectPath, StoredObject, object_path
+from sureshot.store.checksums import FILE, Checksums
 
 LIMIT = "SURESHOT_INDEX_CACHE"  # megabytes of all copies together, in the environment
 _USUAL_LIMIT = 4096
@@ -140,7 +141,11 @@ class Mirror:
     def _has(self, name: str, manifest: StoredObject) -> bool:
         """Whether an earlier program has brought a version; its mark is written last."""
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            return self._mark(name).read_text("utf-8") == _version(manifest)
+            if self._mark(name).read_text("utf-8") == _version(manifest):
+                damaged = Checksums(self._copy_of(name)).damaged()
+                for inside in damaged:
+                    (self._copy_of(name) / inside).unlink()
+                return not damaged
         return False
 
     def _newest(self, name: str) -> StoredObject | None:
@@ -165,6 +170,8 @@ class Mirror:
             with ThreadPoolExecutor(_FILES_AT_ONCE) as pool:
                 list(pool.map(partial(_bring, table), fresh.values(), fresh))
             _bring(table, manifest, last)
+            brought = (str(path.relative_to(target)) for path in (*fresh, last))
+            Checksums(target).add(brought)
             self._mark(name).write_text(_version(manifest), "utf-8")
             os.utime(self._folder)
         except OSError as error:
@@ -173,7 +180,7 @@ class Mirror:
             if error.errno not in known and not _local(error):
                 raise
             return False
-        self._drop_old(target, {*files, last})
+        self._drop_old(target, {*files, last, target / FILE})
         return True
 
     def _make_room(self, needed: int) -> None:

@@ -31,6 +31,7 @@ from sureshot.store.tables import (
     is_there,
     plain_errors,
 )
+from sureshot.store.vector_search import add_segment
 from sureshot.text import counted
 
 Result = TypeVar("Result")
@@ -58,6 +59,11 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
         f"what it lacks is indexed again."
         for name in tables.move_broken_aside()
     ]
+    if tables.unindexed:
+        tables.change("windows", _drop_indexes)
+        tables.check_again("windows")
+        add_segment(tables)
+        done.append("The index of vectors was damaged and was made again.")
     damaged = damaged_videos(tables)
     if damaged:
         tables.drop("videos", f"_rowid IN ({', '.join(map(str, damaged))})")
@@ -69,6 +75,11 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
                 f"the index, which was made again; its file is encoded again when it is met."
             )
     return done
+
+
+def _drop_indexes(table: Any) -> None:
+    for index in table.describe_indices():
+        table.drop_index(index.name)
 
 
 def _adopt(tables: Tables, header: Header) -> int:
@@ -120,7 +131,9 @@ def _drop_bad_files(tables: Tables, name: Name) -> int:
     """
 
     def act(table: Any) -> int:
-        bad = [part for part in table.get_fragments() if not _readable(part)]
+        deadly = tables.deadly(name)
+        parts = table.get_fragments()
+        bad = [part for part in parts if part.fragment_id in deadly or not _readable(part)]
         for part in bad:
             _read_whole(part, Path(tables.location) / f"{name}.lance")
         if bad:
@@ -129,7 +142,9 @@ def _drop_bad_files(tables: Tables, name: Name) -> int:
             lance.LanceDataset.commit(table, operation, read_version=table.version)
         return len(bad)
 
-    return tables.change(name, act)
+    dropped = tables.change(name, act, deadly=True)
+    tables.check_again(name)
+    return dropped
 
 
 def _readable(fragment: Any) -> bool:

@@ -13,7 +13,7 @@ import shutil
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -24,6 +24,7 @@ from lance.commit import CommitConflictError
 from sureshot.errors import StoreError, option
 from sureshot.s3 import SCHEME, lance_options, reason_in
 from sureshot.store import remote
+from sureshot.store.checksums import FILE, Checksums, deadly
 from sureshot.store.rows import Header, is_ours, video_schema, window_schema
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
@@ -48,7 +49,7 @@ _LAST = 2**64 - 1  # Lance names the manifest of a version by what remains up to
 _HINT = "latest_version_hint.json"  # rewritten with every version, and not needed
 _END = b"LANC"  # the last bytes of every file of rows and of vectors
 _LANCE_FOLDERS = frozenset(
-    ("data", "_versions", "_transactions", "_deletions", "_indices", "_refs")
+    ("data", "_versions", "_transactions", "_deletions", "_indices", "_refs", FILE)
 )
 
 
@@ -66,14 +67,26 @@ class Tables:
         self._session = _session()  # keeps what searches read again and again
         self._mirror = remote.mirror_of(location) if cached else None
         self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
-        self._fallen: dict[Name, int] = {}  # version of a table in place of a broken newest one
+        self._fallen: dict[Name, _Fallen] = {}  # what is used in place of a broken newest version
+        self._deadly: dict[Name, set[int]] = {}  # parts of tables at which a reader would end
+        self._thorough = False  # whether the next check reads every file
+        self.unindexed = False  # whether the index of vectors is damaged
         self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
+        self._sums = {name: Checksums(self._folder(name)) for name in NAMES}
 
-    def use(self, name: Name, act: Callable[[Any], Result], *, copy: bool = True) -> Result:
+    def use(
+        self, name: Name, act: Callable[[Any], Result], *, copy: bool = True, deadly: bool = False
+    ) -> Result:
         """What ``act`` makes of a table at its newest version; it must bear being repeated.
 
         Another process that compacts deletes the files of older versions, also of one that was the
         newest when it was opened here. Then the next one is tried.
+
+        Args:
+            name: of the table.
+            act: what to do.
+            copy: whether a local copy will do.
+            deadly: whether a table is used though reading all of it would end this process.
         """
         seen = []
         for _ in range(_ATTEMPTS):
@@ -84,6 +97,8 @@ class Tables:
                         folder = self._mirror.table(name)
                     table = self._open(name) if folder is None else self._open_at(str(folder))
                     version = table.version
+                    if not deadly and self._deadly.get(name):
+                        raise ValueError(f"a file of {name} is not what was written")
                     return act(table)
             except _DamagedCopyError:
                 continue
@@ -116,7 +131,7 @@ class Tables:
         self._session = _session()  # it may remember what was wrong
         return True
 
-    def change(self, name: Name, act: Callable[[Any], Result]) -> Result:
+    def change(self, name: Name, act: Callable[[Any], Result], *, deadly: bool = False) -> Result:
         """What ``act`` makes of a table that it writes to; a broken newest version is refused."""
 
         def writing(table: Any) -> Result:
@@ -124,7 +139,20 @@ class Tables:
                 raise StoreError(f"{self.trouble()[0]} Until then nothing else can be changed.")
             return act(table)
 
-        return self.use(name, writing, copy=False)
+        done = self.use(name, writing, copy=False, deadly=deadly)
+        if not self._remote:
+            with contextlib.suppress(*FAILURES):  # without checksums less damage is seen
+                self._take_checksums(name)
+        return done
+
+    def _take_checksums(self, name: Name) -> None:
+        """Keep those of the files that the newest version names, and of its manifest."""
+        folder = self._folder(name)
+        number, path = max(_manifests(folder).items())
+        opened = self._open_at(str(folder), number)
+        files = [file for _, file in _files_of_rows(opened)]
+        self._sums[name].add_new([*files, *_index_files(folder, opened)])
+        self._sums[name].add([f"_versions/{path.name}"], rows=opened.count_rows())
 
     def commit(self, name: Name, act: Callable[[Any], None]) -> None:
         """Do `change` again after commits of others that came between."""
@@ -200,6 +228,8 @@ class Tables:
         fresh = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
         try:
             lance.write_dataset(schema.empty_table(), str(fresh), mode="create")
+            names = [f"_versions/{path.name}" for path in _manifests(fresh).values()]
+            Checksums(fresh).add(names, rows=0)
             Durable([fresh]).sync()
             fresh.rename(self._folder(name))
         except OSError:
@@ -211,7 +241,7 @@ class Tables:
     def header(self) -> Header:
         """What the index says of itself."""
         with as_store_error(self.location, "open"):
-            metadata = self.use("windows", lambda table: table.schema.metadata)
+            metadata = self.use("windows", lambda table: table.schema.metadata, deadly=True)
             return Header.from_metadata(metadata, self.location)
 
     def half_made(self) -> bool:
@@ -226,31 +256,51 @@ class Tables:
 
     def trouble(self) -> list[str]:
         """A sentence for each table of which an older version has to do, with the fix."""
-        return [
+        said = [
             f"The newest version of the table of {name} at {self.location} is damaged, as by a "
-            f"loss of power; the version before it is used. `sureshot index FOLDER` encodes again "
-            f"what is missing."
-            for name in self._fallen
+            f"loss of power; the version before it is used{fallen.difference(name)}. "
+            f"`sureshot index FOLDER` encodes again what is missing."
+            for name, fallen in self._fallen.items()
         ]
+        if self.unindexed:
+            said.append(
+                f"The index of vectors at {self.location} is damaged, so searches compare all "
+                f"windows. `sureshot index FOLDER` makes it again."
+            )
+        return said
 
     def move_broken_aside(self) -> list[Name]:
         """Go on from the older version of tables whose newest one is broken; these tables."""
         for name in NAMES:
-            self._trusted.discard(name)
-            self.use(name, lambda table: table.version)
+            self.check_again(name)
+            self.use(name, lambda table: table.version, deadly=True)
         fallen = list(self._fallen)
         for name in fallen:
-            move_aside(self._folder(name), above=self._fallen.pop(name))
+            names = move_aside(self._folder(name), above=self._fallen.pop(name).version)
+            self._sums[name].forget(names)
         if fallen:
             self._session = _session()  # it may remember what is no more
         return fallen
+
+    def check_again(self, name: Name, *, thorough: bool = False) -> None:
+        """Hold the files of a local table against their checksums when it is used next."""
+        self._trusted.discard(name)
+        self._thorough = thorough
+
+    def deadly(self, name: Name) -> set[int]:
+        """Parts of a table at which a process would end that reads them."""
+        return self._deadly.get(name, set())
+
+    def forget_checksums(self, name: Name) -> None:
+        """Drop the checksums of files of a local table that are gone."""
+        if not self._remote:
+            self._sums[name].forget(())
 
     def before_is_whole(self, name: Name) -> bool:
         """Whether the version before the newest of a local table, if any, can be opened."""
         for number in () if self._remote else versions(self._folder(name))[1:2]:
             try:
-                with plain_errors():
-                    return is_whole(self._folder(name), self._open(name, number))
+                return self._version(name, number)[1]
             except (OSError, ValueError):
                 return False
         return True
@@ -279,31 +329,21 @@ class Tables:
                 return False
             below = {path.name for path in folder.iterdir()}
         with contextlib.suppress(OSError, ValueError), plain_errors():
-            opened = self._open_at(remote.table_address(self.location, name)) if below else None
-            if opened is not None and not _is_blank(opened):
+            if below and not _is_blank(opened := self._open(name)):
                 return is_ours(opened.schema.metadata)
         return below <= _LANCE_FOLDERS
 
-    def _folder(self, name: Name) -> Path:
-        return Path(self.location) / f"{name}.lance"
-
-    def _open_at(self, address: str, version: int | None = None) -> Any:
-        options = lance_options(address) or None
-        return lance.dataset(
-            address, version=version, session=self._session, storage_options=options
-        )
-
-    def _open(self, name: Name, version: int | None = None) -> Any:
+    def _open(self, name: Name) -> Any:
         folder = self._folder(name)
         if not self._remote and is_there(folder) and not folder.is_dir():
             # Lance would try again and again, for seconds.
             raise NotADirectoryError(f"{folder} is not a directory")
-        if self._remote or name in self._trusted or version is not None:
-            return self._open_at(remote.table_address(self.location, name), version)
+        if self._remote or name in self._trusted or not is_there(folder / "_versions"):
+            return self._open_at(remote.table_address(self.location, name))
         return self._open_whole(name)
 
     def _open_whole(self, name: Name) -> Any:
-        """The newest version of a local table whose files are all there.
+        """The newest version of a local table that is what was committed.
 
         Where there is none, the newest one, so that what can be read of it is.
         """
@@ -311,30 +351,94 @@ class Tables:
         self._fallen.pop(name, None)
         newest: Any = None
         broken: Exception | None = None
-        for _ in range(_ATTEMPTS):
-            before: Any = newest
+        numbers = versions(folder)
+        for _ in range(_ATTEMPTS if numbers else 0):
             try:
-                with plain_errors():
-                    newest = self._open_at(str(folder))
+                newest, whole = self._version(name, numbers[0])
+                broken = None
             except (OSError, ValueError) as error:
-                broken = error
-                break
-            if is_whole(folder, newest):
+                broken, whole = error, False
+            if whole:
                 self._trusted.add(name)
+                self._check_files(name, newest)
                 return newest
+            before, numbers = numbers, versions(folder)
             # Others may have compacted meanwhile: then there is a newer version by now.
-            if before is not None and before.version == newest.version:
+            if before[0] == numbers[0]:
                 break
-        older_ones = versions(folder) if is_there(folder / "_versions") else []
-        for number in older_ones[: _LOST_AT_ONCE + 1 if name == "windows" else None]:
-            with contextlib.suppress(OSError, ValueError), plain_errors():
-                older = self._open(name, number)
-                if is_whole(folder, older):
-                    self._fallen[name] = number
+        for number in numbers[1 : _LOST_AT_ONCE + 1 if name == "windows" else None]:
+            with contextlib.suppress(OSError, ValueError):
+                older, whole = self._version(name, number)
+                if whole:
+                    manifest = f"_versions/{_manifests(folder)[numbers[0]].name}"
+                    rows = self._sums[name].rows(manifest)
+                    self._fallen[name] = _Fallen(number, older.count_rows(), rows)
+                    self._check_files(name, older)
                     return older
         if broken is not None:
             raise broken
-        return newest
+        return self._open_at(str(folder)) if newest is None else newest
+
+    def _version(self, name: Name, number: int) -> tuple[Any, bool]:
+        """A version of a local table, and whether it is what was committed."""
+        folder = self._folder(name)
+        if (path := _manifests(folder).get(number)) is None:
+            raise FileNotFoundError(f"version {number} of {name} was not found")
+        manifest = f"_versions/{path.name}"
+        if self._sums[name].damaged([manifest]):
+            raise ValueError(f"{manifest} of {name} is not what was written")
+        with plain_errors():
+            opened = self._open_at(str(folder), number)
+            known = self._sums[name].knows(manifest)
+            return opened, is_whole(folder, opened) and (known or self._fits(name, opened))
+
+    def _fits(self, name: Name, opened: Any) -> bool:
+        """Whether a version, of whose manifest no checksum is known, is one of this table."""
+        try:
+            header = Header.from_metadata(opened.schema.metadata, self.location)
+        except StoreError:
+            return False
+        schema = video_schema(header) if name == "videos" else window_schema(header)
+        return bool(opened.schema.names == schema.names and opened.schema.types == schema.types)
+
+    def _check_files(self, name: Name, opened: Any) -> None:
+        """Find files of a version that are damaged in a way that Lance does not survive."""
+        folder, sums, thorough = self._folder(name), self._sums[name], self._thorough
+        parts = {file: number for number, file in _files_of_rows(opened)}
+        damaged = sums.damaged(parts, thorough=thorough)
+        suspects = {parts[file] for file in damaged}
+        self._deadly[name] = deadly(folder, opened.version, suspects) if suspects else set()
+        if name == "windows":
+            indexes = list(_index_files(folder, opened))
+            self.unindexed = not all(_size(folder / file) for file in indexes)
+            self.unindexed |= bool(sums.damaged(indexes, thorough=thorough))
+        # The others are read, and each row says whether it is right.
+        with contextlib.suppress(OSError):
+            sums.add(file for file in damaged if parts[file] not in self._deadly[name])
+
+    def _open_at(self, address: str, version: int | None = None) -> Any:
+        options = lance_options(address) or None
+        return lance.dataset(
+            address, version=version, session=self._session, storage_options=options
+        )
+
+    def _folder(self, name: Name) -> Path:
+        return Path(self.location) / f"{name}.lance"
+
+
+@dataclass(frozen=True, slots=True)
+class _Fallen:
+    """A version in place of the newest, its rows, and those of the newest, negative if unknown."""
+
+    version: int
+    rows: int
+    lost: int
+
+    def difference(self, name: str) -> str:
+        """How many rows it has more or less, in words."""
+        if self.lost < 0 or self.lost == self.rows:
+            return ""
+        return f", which has {self.rows:,} {name} where the newest had {self.lost:,}"
 
 
 def versions(table: Path) -> list[int]:
@@ -353,7 +457,7 @@ def _manifests(table: Path) -> dict[int, Path]:
 
 
 def is_whole(table: Path, opened: Any) -> bool:
-    """Whether the files that a version of a local table names are there in full length."""
+    """Whether the files of rows that a version of a local table names are there in full length."""
     if _is_blank(opened):
         return False
     for fragment in opened.get_fragments():
@@ -364,24 +468,33 @@ def is_whole(table: Path, opened: Any) -> bool:
         deleted = fragment.deletion_file()
         if deleted and not _size(table / deleted):
             return False
-    return all(_size(table / "_indices" / name) for name in _index_files(table, opened))
+    return True
 
 
-def _is_blank(opened: Any) -> bool:
-    """Whether a manifest of zeros was opened, which Lance takes for a version 0 of nothing."""
-    return bool(opened.version < 1)
+def _files_of_rows(opened: Any) -> Iterator[tuple[int, str]]:
+    """Files that a version names, each with the number of the part of the table that it is of."""
+    for fragment in opened.get_fragments():
+        for part in fragment.data_files():
+            yield fragment.fragment_id, f"data/{part.path}"
+        if deleted := fragment.deletion_file():
+            yield fragment.fragment_id, deleted
 
 
 def _index_files(table: Path, opened: Any) -> Iterator[str]:
-    """Files of the indexes of a version, below their common folder."""
+    """Files of the indexes of a version."""
     if not (table / "_indices").is_dir():
         return
     for index in opened.describe_indices():
         for segment in index.segments:
             folder = table / "_indices" / str(segment.uuid)
-            yield f"{segment.uuid}/index.idx"  # a loss of power may leave its folder empty
+            yield f"_indices/{segment.uuid}/index.idx"  # a loss of power may leave the folder empty
             if folder.is_dir():
-                yield from (f"{segment.uuid}/{file.name}" for file in folder.iterdir())
+                yield from (f"_indices/{segment.uuid}/{file.name}" for file in folder.iterdir())
+
+
+def _is_blank(opened: Any) -> bool:
+    """Whether a manifest of zeros was opened, which Lance takes for a version 0 of nothing."""
+    return bool(opened.version < 1)
 
 
 def _size(path: Path) -> int | None:
@@ -390,13 +503,14 @@ def _size(path: Path) -> int | None:
     return None
 
 
-def move_aside(table: Path, above: int) -> list[Path]:
-    """Move manifests newer than a version out of a table, next to it; their new places."""
+def move_aside(table: Path, above: int) -> list[str]:
+    """Move manifests newer than a version out of a table, next to it; their names before."""
     newer = [(number, path) for number, path in _manifests(table).items() if number > above]
-    moved = [path.rename(table.parent / f"{table.name}{ASIDE}{n}") for n, path in newer]
+    for number, path in newer:
+        path.rename(table.parent / f"{table.name}{ASIDE}{number}")
     # It says which version is newest, and is made again with the next one.
     (table / "_versions" / _HINT).unlink(missing_ok=True)
-    return moved
+    return [f"_versions/{path.name}" for _, path in newer]
 
 
 def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:

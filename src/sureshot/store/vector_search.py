@@ -204,7 +204,12 @@ class Finder:
         return self._rows(
             table,
             columns=["packed", "_distance"],
-            nearest=_NEAREST | {"q": queries.astype(np.float16), "k": k},
+            nearest={
+                **_NEAREST,
+                "q": queries.astype(np.float16),
+                "k": k,
+                "use_index": not self._tables.unindexed,
+            },
             filter=" AND ".join(conditions) or None,
             prefilter=True,
         )

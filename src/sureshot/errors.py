@@ -1,8 +1,44 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
+import re
 import shlex
 from pathlib import Path
 from typing import ClassVar
+
+# Scheme, host with what is before it, and the rest of an address, whose second slash a path loses.
+_ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*:/{1,2})([^/\s'\"]*)([^\s'\"]*)")
+_SIGNED = re.compile(
+    r"\?[^\s'\"]*(?:signature|sig|credential|key|token|secret|password|auth)[\w-]*=[^\s'\"]*", re.I
+)
+
+
+def masked(text: str) -> str:
+    """Text with "…" for the credentials in its addresses.
+
+    Examples:
+        >>> masked("s3://AKID:wJa/lr@films/a.mp4, https://host/b.mp4?X-Amz-Signature=00ff")
+        's3://…@films/a.mp4, https://host/b.mp4?…'
+    """
+
+    def without_user(found: re.Match[str]) -> str:
+        scheme, host, rest = found.groups()
+        if not _names_user(host):
+            return found[0]
+        return (
+            f"{scheme}…@{(host + rest).rpartition('@')[2]}" if "@" in host + rest else f"{scheme}…"
+        )
+
+    return _SIGNED.sub("?…", _ADDRESS.sub(without_user, text))
+
+
+def has_credentials(address: str) -> bool:
+    """Whether an address names a user, or is signed."""
+    found = _ADDRESS.match(address)
+    return found is not None and (_names_user(found[2]) or bool(_SIGNED.search(address)))
+
+
+def _names_user(host: str) -> bool:
+    return "@" in host or re.search(r":(?!\d{0,5}$)", host) is not None
 
 
 class SureshotError(Exception):
@@ -13,6 +49,9 @@ class SureshotError(Exception):
     """
 
     code: ClassVar[str] = "input"
+
+    def __str__(self) -> str:
+        return masked(super().__str__())
 
 
 class ArgumentError(SureshotError):

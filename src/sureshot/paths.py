@@ -10,7 +10,14 @@ from typing import Literal
 
 from platformdirs import user_cache_path, user_data_path
 
-from sureshot.errors import ArgumentError, StoreError, SureshotError, option, reason_of
+from sureshot.errors import (
+    ArgumentError,
+    StoreError,
+    SureshotError,
+    has_credentials,
+    option,
+    reason_of,
+)
 from sureshot.s3 import ObjectPath, object_path
 from sureshot.text import plain
 
@@ -29,12 +36,15 @@ def index_place(db: str | Path | None = None) -> str:
     """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder."""
     if db == "":
         raise ArgumentError("The place of the index is empty; name one, or leave it out.")
-    return os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
+    place = os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
+    refuse_credentials(place)
+    return place
 
 
 def locate(location: str | Path) -> str:
     """A place of an index as an absolute folder, links in it kept, or as an object-storage URI."""
     text = os.fspath(location)
+    named = _object(location)
     if "\n" in text or "\r" in text:
         raise StoreError(
             f"An index cannot be at {text!r}: the name holds a line break. Choose another with "
@@ -42,7 +52,7 @@ def locate(location: str | Path) -> str:
         )
     if text.startswith("file://"):
         text = text.removeprefix("file://")
-    if (named := _object(location)) is not None:
+    if named is not None:
         return str(named)
     if "://" in text:
         return text.rstrip("/")
@@ -126,8 +136,19 @@ def absolute_model(model: str) -> str:
     return str(absolute(model)) if is_folder else model
 
 
+def refuse_credentials(path: str | Path) -> None:
+    """Refuse an address with credentials in it."""
+    text = os.fspath(path)
+    if has_credentials(text) and (isinstance(path, Path) or "://" in text):
+        raise ArgumentError(
+            f"The address {plain(text)} has credentials in it, which would be printed and stored. "
+            f"Leave them out; set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY."
+        )
+
+
 def _object(path: str | Path) -> ObjectPath | None:
     """The path of an address of object storage; None for any other."""
+    refuse_credentials(path)
     try:
         return object_path(path)
     except ValueError as error:

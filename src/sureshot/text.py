@@ -6,6 +6,8 @@ import unicodedata
 from collections.abc import Sequence
 from pathlib import Path
 
+from sureshot.errors import masked
+
 _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
 
 
@@ -54,7 +56,7 @@ def printable(path: str | Path) -> str:
 
 
 def plain(text: str | Path) -> str:
-    r"""Text that cannot steer a terminal: U+FFFD stands in for control and formatting characters.
+    r"""Text to be shown: no credentials, and U+FFFD for what could steer a terminal.
 
     Examples:
         >>> plain("a\x1b[2Jb") == "a\ufffd[2Jb"
@@ -63,7 +65,7 @@ def plain(text: str | Path) -> str:
     # Separators such as U+202F, which macOS puts into the names of recordings, are harmless.
     return "".join(
         c if c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs" else "\ufffd"
-        for c in str(text)
+        for c in masked(str(text))
     )
 
 

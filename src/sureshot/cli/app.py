@@ -17,6 +17,7 @@ import typer
 from sureshot.cli import index, manage, research, search
 from sureshot.cli.terminal import MistypedError, print_json
 from sureshot.errors import ArgumentError, SureshotError
+from sureshot.paths import refuse_credentials
 from sureshot.text import plain
 
 _STREAMS = ("stdin", "stdout", "stderr")
@@ -121,7 +122,7 @@ def run(arguments: Sequence[str]) -> int:
     as_json = _asks_json(arguments)
     try:
         typed = _with_command(list(arguments)) or ["--help"]
-        _refuse_empty(typed)
+        _refuse_unusable(typed)
         code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error), error.code, as_json)
@@ -171,13 +172,14 @@ def _with_command(arguments: list[str]) -> list[str]:
     )
 
 
-def _refuse_empty(typed: Sequence[str]) -> None:
-    """Refuse an empty argument, as a variable that is not set leaves it.
+def _refuse_unusable(typed: Sequence[str]) -> None:
+    """Refuse addresses with credentials, and an empty argument, as an unset variable leaves it.
 
     As a path it would be the folder that we are in, as a place of an index the default one.
     """
     for before, argument in itertools.pairwise(["", *typed]):
         name, is_set, value = argument.partition("=")
+        refuse_credentials(value if name.startswith("--") else argument)
         if name.startswith("--") and is_set and not value:
             raise MistypedError(f"{name} has no value; name one, or leave the option out.")
         if argument == "" and (before.startswith("--") or typed[0] not in _SENTENCES):

@@ -135,6 +135,7 @@ class Session:
     """
 
     def __init__(self, options: ServeOptions, *, refresh: float = 2.0) -> None:
+        index_place(options.db)  # one that no index can have is refused before anything is served
         self.options = options
         self.closing = False
         cores = os.cpu_count() or 2

@@ -358,12 +358,14 @@ def test_an_index_made_anew_at_the_same_place_is_not_mixed_up_with_the_old_one(
         (OSError("Retryable commit conflict for version 3"), "run the same command again"),
         (ValueError("anything, /rustc/deep/in/lance.rs:3:4"), RESET),
         (RuntimeError(""), RESET),
+        (ValueError("Arrow error: data is not UTF-8"), RESET),
+        (ValueError("cannot decode /quota/conflict/read-only/windows.lance/data/1"), RESET),
     ],
 )
 def test_errors_are_one_sentence_and_a_fix(error: Exception, fix: str) -> None:
     with (
-        pytest.raises(StoreError, match=r"^Cannot write to the index at /p: ") as caught,
-        as_store_error("/p", "write to"),
+        pytest.raises(StoreError, match=r"^Cannot write to the index at /quota/") as caught,
+        as_store_error("/quota/conflict/read-only", "write to"),
     ):
         raise error
     assert fix in str(caught.value)

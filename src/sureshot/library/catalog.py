@@ -44,7 +44,7 @@ class Contents:
         notes: videos that were indexed in spite of some damage, with what it was.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         telling: number of them that percentages can be learned from.
-        trouble: what of the index is damaged or lost, as sentences with the fix in them.
+        trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
         faults: all that is wrong with the index, where it was checked as a whole; else None.
     """
 
@@ -159,7 +159,7 @@ def status(
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
         **_judged(store.location),
-        trouble=tuple(store.trouble()),
+        trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )
 

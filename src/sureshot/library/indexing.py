@@ -444,6 +444,7 @@ def ingest(
     run = Run(store, paths, shard=shard, force=force, progress=progress)
     result = run.result
     result.warnings += warnings
+    store.note_shard(shard, paths, finished=False)
     try:
         run.report()
         with staging_lock(store.location), ExitStack() as held:
@@ -458,6 +459,7 @@ def ingest(
             result.warnings += filter(None, [store.sweep()[1]])
             if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
                 store.compact()
+            store.note_shard(shard, paths, finished=True)
     except KeyboardInterrupt:
         result.interrupted = True
     store.sync()

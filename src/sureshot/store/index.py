@@ -6,15 +6,19 @@ row is written, and the row before the next one at the latest.
 """
 
 import contextlib
+import json
+import shlex
+import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
-from sureshot.paths import absolute, locate
+from sureshot.paths import Shard, absolute, locate
 from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.locks import staging_lock, write_lock
@@ -37,6 +41,10 @@ from sureshot.text import counted, plain
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
 _MAX_READ = 100_000  # windows, about 1 GB
+_NAMED = 5  # shards that a sentence names
+_SHARD = (
+    "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
+)
 _EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
 
 
@@ -203,6 +211,46 @@ class Store:
             with self._writing():
                 self._tables.change("videos", lambda table: table.update_config(values))
 
+    def note_shard(self, shard: Shard, paths: Sequence[Path], *, finished: bool) -> None:
+        """Remember that a shard of the videos at some paths was begun, or indexed to its end.
+
+        Once all of the videos are indexed together, what is remembered of their shards is dropped.
+        """
+        tops = sorted(map(to_text, paths))
+        with as_store_error(self.location, "read"):
+            known = self._tables.use("videos", lambda table: table.config())
+        values: dict[str, str | None] = {}
+        if shard.of > 1:
+            name = f"{_SHARD}{zlib.crc32(repr(tops).encode()):08x}.{shard.of}.{shard.number}"
+            if finished or name not in known:
+                values[name] = json.dumps({"paths": tops, "finished": finished})
+        elif finished:
+            values = {
+                name: None
+                for name in known
+                if name.startswith(_SHARD)
+                and all(_is_below(path, paths) for path in json.loads(known[name])["paths"])
+            }
+        if values:
+            with self._writing():
+                self._tables.commit("videos", lambda table: table.update_config(values))
+
+    def missing_shards(self) -> list[str]:
+        """Sentences on shards that were not indexed to their end where others were begun."""
+        with as_store_error(self.location, "read"):
+            known = self._tables.use("videos", lambda table: table.config())
+        done: dict[tuple[int, tuple[str, ...]], set[int]] = {}
+        for name in filter(lambda name: name.startswith(_SHARD), known):
+            *_, of, number = name.split(".")
+            value = json.loads(known[name])
+            shards = done.setdefault((int(of), tuple(value["paths"])), set())
+            shards |= {int(number)} if value["finished"] else set()
+        return [
+            _on_missing(of, paths, numbers)
+            for (of, paths), numbers in sorted(done.items())
+            if len(numbers) < of
+        ]
+
     def write(self, record: VideoRecord, windows: Sequence[EncodedWindow]) -> None:
         """Store a video, replacing what was known of it. Whole or not at all, also when killed."""
         with staging_lock(self.location):
@@ -364,3 +412,21 @@ class Store:
         self._commits += 1
         if self._commits % _COMPACT_EVERY == 0:
             self.compact()
+
+
+def _is_below(path: str, tops: Iterable[Path]) -> bool:
+    return any(from_text(path).is_relative_to(top) for top in tops)
+
+
+def _on_missing(of: int, paths: Sequence[str], done: set[int]) -> str:
+    count = of - len(done)
+    first = list(islice((n for n in range(1, of + 1) if n not in done), min(count, _NAMED)))
+    names = [*map(str, first), *([f"{count - len(first):,} more"] if count > len(first) else [])]
+    listed = " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+    what, have = ("Shard", "has") if count == 1 else ("Shards", "have")
+    shown = " ".join(plain(from_text(path)) for path in paths)
+    return (
+        f"{what} {listed} of {of} of {shown} {have} not been indexed yet. "
+        f"`sureshot index {shlex.join(paths)} {option('shard', f'{first[0]}/{of}')}` indexes "
+        f"{'it' if count == 1 else 'the first of them'}."
+    )

@@ -594,7 +594,7 @@ def as_store_error(location: str, doing: str) -> Iterator[None]:
 
 
 def _fix(error: Exception, location: str, doing: str) -> str:
-    text = str(error).lower()
+    text = str(error).replace(location, "").lower()  # a folder may be named like any reason
 
     def says(*parts: str) -> bool:
         return any(part in text for part in parts)
@@ -603,7 +603,7 @@ def _fix(error: Exception, location: str, doing: str) -> str:
         return "The disk is full: free some space and run the same command again."
     if says("permission denied", "read-only", "not permitted"):
         return f"Choose a place you may write to with {option('db')}."
-    if says("not a directory", "file exists", "is not utf-8", "file name too long"):
+    if says("not a directory", "file exists", "file name too long"):
         return f"Choose another place with {option('db')}."
     if says("conflict", "concurrent", "other processes"):
         return "Nothing that was indexed before is lost; run the same command again."

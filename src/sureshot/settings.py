@@ -215,14 +215,14 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 T = TypeVar("T")
 
 
-def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
+def build(kind: type[T], values: Mapping[str, object], key: str = "") -> T:
     """A dataclass from plain values.
 
     Args:
         kind: the dataclass. Fields may be bool, int, float, str, Path, Literal, ``X | None``,
             ``tuple[X, ...]``, a mapping that is taken as it comes, or dataclasses of all these.
         values: plain values by name; what is left out takes its default.
-        at: dotted path of these values, for errors.
+        key: dotted key of these values, for errors.
 
     Examples:
         >>> @dataclasses.dataclass(frozen=True)
@@ -239,13 +239,13 @@ def build(kind: type[T], values: Mapping[str, object], at: str = "") -> T:
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise SureshotError(f"Unknown setting {_named(at, name)}; known: {', '.join(fields)}.")
+            raise SureshotError(f"Unknown setting {_named(key, name)}; known: {', '.join(fields)}.")
     for name, field in fields.items():
         optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
         if name not in values and not optional:
-            raise SureshotError(f"Setting {_dotted(at, name)} is missing.")
+            raise SureshotError(f"Setting {_dotted(key, name)} is missing.")
     return kind(
-        **{name: _typed(hints[name], value, _dotted(at, name)) for name, value in values.items()}
+        **{name: _typed(hints[name], value, _dotted(key, name)) for name, value in values.items()}
     )
 
 
@@ -275,7 +275,7 @@ class Ranged:
     """
 
     __slots__ = ()
-    at: ClassVar[str] = ""  # dotted path of the settings, for errors
+    key: ClassVar[str] = ""  # dotted key of the settings, for errors
 
     def __post_init__(self) -> None:
         """Refuse values out of range."""
@@ -283,7 +283,7 @@ class Ranged:
             for limits in getattr(hint, "__metadata__", ()):
                 value = getattr(self, name)
                 if isinstance(limits, Within) and value is not None:
-                    within(_dotted(self.at, name), value, *limits)
+                    within(_dotted(self.key, name), value, *limits)
 
 
 def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
@@ -336,49 +336,49 @@ def _without_none(value: Any) -> Any:
     return [_without_none(inner) for inner in value] if isinstance(value, list) else value
 
 
-def _typed(kind: Any, value: object, at: str) -> Any:
+def _typed(kind: Any, value: object, key: str) -> Any:
     """The value as this type, or an error."""
     origin = typing.get_origin(kind)
     if origin in (Union, types.UnionType):
         if value is None:
             return None
         (kind,) = [inner for inner in typing.get_args(kind) if inner is not type(None)]
-        return _typed(kind, value, at)
+        return _typed(kind, value, key)
     if origin is Literal:
         choices = typing.get_args(kind)
         if not any(value == choice and type(value) is type(choice) for choice in choices):
             raise SureshotError(
-                f"Setting {at} is {_shown(value)}; known: {', '.join(map(str, choices))}."
+                f"Setting {key} is {_shown(value)}; known: {', '.join(map(str, choices))}."
             )
         return value
     if origin is tuple:
-        return _several(typing.get_args(kind)[0], value, at)
+        return _several(typing.get_args(kind)[0], value, key)
     if dataclasses.is_dataclass(kind) or _is_mapping(kind):
         if not isinstance(value, Mapping):
-            raise SureshotError(f"Setting {at} is {_shown(value)}; expected a table.")
+            raise SureshotError(f"Setting {key} is {_shown(value)}; expected a table.")
         if not _is_mapping(kind):
-            return build(kind, value, at)
+            return build(kind, value, key)
         _, inner = typing.get_args(kind) or (str, Any)
         if inner in (Any, object):
             return dict(value)
-        return {name: _typed(inner, one, _dotted(at, str(name))) for name, one in value.items()}
-    return _scalar(kind, value, at)
+        return {name: _typed(inner, one, _dotted(key, str(name))) for name, one in value.items()}
+    return _scalar(kind, value, key)
 
 
-def _several(kind: Any, value: object, at: str) -> tuple[Any, ...]:
+def _several(kind: Any, value: object, key: str) -> tuple[Any, ...]:
     if dataclasses.is_dataclass(kind) and isinstance(value, Mapping):
-        return (_typed(kind, value, at),)
+        return (_typed(kind, value, key),)
     if isinstance(value, str) or not isinstance(value, Sequence):
-        raise SureshotError(f"Setting {at} is {_shown(value)}; expected a list.")
+        raise SureshotError(f"Setting {key} is {_shown(value)}; expected a list.")
     # A calibration card has thousands of numbers, and each search reads one.
     if kind is float and all(type(one) is float and math.isfinite(one) for one in value):
         return tuple(value)
     if kind is int and all(type(one) is int and one.bit_length() < 64 for one in value):
         return tuple(value)
-    return tuple(_typed(kind, inner, f"{at}.{place}") for place, inner in enumerate(value))
+    return tuple(_typed(kind, inner, f"{key}.{place}") for place, inner in enumerate(value))
 
 
-def _scalar(kind: type, value: object, at: str) -> object:
+def _scalar(kind: type, value: object, key: str) -> object:
     if kind is Path and isinstance(value, (str, Path)):
         return Path(value)
     if kind is float and type(value) is int and abs(value) <= sys.float_info.max:
@@ -386,11 +386,11 @@ def _scalar(kind: type, value: object, at: str) -> object:
     # A bool is an int to Python, but true is no number of frames.
     fits = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
     if kind is int and isinstance(value, int) and value.bit_length() > 63:
-        raise SureshotError(f"Setting {at} is {_shown(value)}; no number is so large here.")
+        raise SureshotError(f"Setting {key} is {_shown(value)}; no number is so large here.")
     if fits and not (isinstance(value, float) and not math.isfinite(value)):
         return value
     expected = _KINDS.get(kind, kind.__name__)
-    raise SureshotError(f"Setting {at} is {_shown(value)}; expected {expected}.")
+    raise SureshotError(f"Setting {key} is {_shown(value)}; expected {expected}.")
 
 
 def _is_mapping(kind: Any) -> bool:
@@ -399,34 +399,34 @@ def _is_mapping(kind: Any) -> bool:
     )
 
 
-def _set(values: object, keys: list[str], value: object, at: str) -> Any:
+def _set(values: object, keys: list[str], value: object, key: str) -> Any:
     """A copy of these values with one deep inside of them set."""
     if not keys:
         return value
-    key, *rest = keys
-    here = _dotted(at, key)
-    if isinstance(values, list) and key.isdecimal() and int(key) < len(values):
-        place = int(key)
+    name, *rest = keys
+    here = _dotted(key, name)
+    if isinstance(values, list) and name.isdecimal() and int(name) < len(values):
+        place = int(name)
         changed = _set(values[place], rest, value, here)
         return [*values[:place], changed, *values[place + 1 :]]
     if not isinstance(values, Mapping):
-        raise SureshotError(f"Cannot set {here}: {at} is not a table.")
-    return {**values, key: _set(values.get(key, {}), rest, value, here)}
+        raise SureshotError(f"Cannot set {here}: {key} is not a table.")
+    return {**values, name: _set(values.get(name, {}), rest, value, here)}
 
 
-def _parsed(text: str, at: str) -> object:
+def _parsed(text: str, key: str) -> object:
     try:
         read = parse_toml(f"value = {text}")
     except NotTomlError:
         return text
     except ValueError as error:
-        raise SureshotError(f"Cannot set {plain(at)[:_SHOWN]}: {error}.") from None
+        raise SureshotError(f"Cannot set {plain(key)[:_SHOWN]}: {error}.") from None
     return read["value"] if len(read) == 1 else text
 
 
-def _named(at: str, name: str) -> str:
+def _named(key: str, name: str) -> str:
     """A dotted path from outside, as an error shows it."""
-    text = plain(_dotted(at, name))
+    text = plain(_dotted(key, name))
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
@@ -438,5 +438,5 @@ def _shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 
-def _dotted(at: str, name: str) -> str:
-    return f"{at}.{name}" if at else name
+def _dotted(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name

@@ -116,7 +116,7 @@ class SyntheticOptions(Ranged):
         seed: everything follows from it.
     """
 
-    at: ClassVar[str] = "options"
+    key: ClassVar[str] = "options"
 
     train: Annotated[int, Within(2, 1_000_000)] = 1200
     val: Annotated[int, Within(2, 1_000_000)] = 200

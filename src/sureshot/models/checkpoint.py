@@ -53,7 +53,7 @@ class EncoderNote(Ranged):
     experts: Mapping[str, int] = field(default_factory=dict)
     sampling: SamplingKind = "uniform"
     fps: Annotated[float | None, Within(0, 10_000)] = None
-    at: ClassVar[str] = "encoder"
+    key: ClassVar[str] = "encoder"
 
     def __post_init__(self) -> None:
         """Refuse sizes that no encoder has."""

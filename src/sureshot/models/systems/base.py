@@ -134,7 +134,7 @@ class SystemConfig(Ranged):
     """Settings of a system, the table ``[system]`` of a recipe."""
 
     __slots__ = ()
-    at = "system"
+    key = "system"
 
 
 class System(nn.Module):
@@ -173,10 +173,10 @@ class System(nn.Module):
 
     @classmethod
     def from_settings(
-        cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
+        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
     ) -> "System":
         """A system with fresh weights, from some fields of its ``Config``."""
-        made: System = cls(build(cls.Config, values, at), sizes.dim)  # type: ignore[call-arg]
+        made: System = cls(build(cls.Config, values, key), sizes.dim)  # type: ignore[call-arg]
         return made
 
     def __init__(self, scale: float | None) -> None:
@@ -325,14 +325,14 @@ def known_systems() -> dict[str, type[System]]:
     return {name: system for name, system in classes if system is not None}
 
 
-def load_system(settings: Mapping[str, Any], sizes: Sizes, at: str = "system") -> System:
+def load_system(settings: Mapping[str, Any], sizes: Sizes, key: str = "system") -> System:
     """The system of the table ``[system]`` of a recipe, its weights fresh."""
     values = dict(settings)
     name = values.pop("name", None)
     system = find_system(name) if isinstance(name, str) else None
     if system is None:
-        raise SureshotError(f"{at}.name is {name!r:.80}; known: {', '.join(known_systems())}.")
-    return system.from_settings(values, sizes, at)
+        raise SureshotError(f"{key}.name is {name!r:.80}; known: {', '.join(known_systems())}.")
+    return system.from_settings(values, sizes, key)
 
 
 def _modules() -> list[str]:

@@ -139,9 +139,9 @@ class Ce(System):
     searches = False
 
     @classmethod
-    def from_settings(cls, values: Mapping[str, object], sizes: Sizes, at: str = "system") -> "Ce":
+    def from_settings(cls, values: Mapping[str, object], sizes: Sizes, key: str = "system") -> "Ce":
         """As `System.from_settings`; the sizes are those of all experts."""
-        return cls(build(CeConfig, values, at), sizes)
+        return cls(build(CeConfig, values, key), sizes)
 
     def __init__(self, config: CeConfig, sizes: Sizes) -> None:
         super().__init__(1.0)

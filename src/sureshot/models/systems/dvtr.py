@@ -125,11 +125,11 @@ class Dvtr(System):
 
     @classmethod
     def from_settings(
-        cls, values: Mapping[str, object], sizes: Sizes, at: str = "system"
+        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
     ) -> "Dvtr":
         """As `System.from_settings`; the base is built from its own."""
-        config = build(DvtrConfig, values, at)
-        return cls(config, load_system(config.base, sizes, f"{at}.base"), sizes.dim)
+        config = build(DvtrConfig, values, key)
+        return cls(config, load_system(config.base, sizes, f"{key}.base"), sizes.dim)
 
     def __init__(self, config: DvtrConfig, base: System, width: int) -> None:
         nn.Module.__init__(self)  # the logit scale is that of the base

@@ -58,7 +58,7 @@ class EncoderRecipe(Ranged):
         tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
     """
 
-    at: ClassVar[str] = "encoder"
+    key: ClassVar[str] = "encoder"
 
     name: str = "bundled"
     frames: Annotated[int, Within(1, 64)] = 12
@@ -123,7 +123,7 @@ class TrainingConfig(Ranged):
             the run, so that each video is decoded once and not in every epoch.
     """
 
-    at: ClassVar[str] = "training"
+    key: ClassVar[str] = "training"
 
     epochs: Annotated[int, Within(1, 100_000)] = 10
     batch: Annotated[int, Within(2, 1_000_000)] = 128

@@ -140,8 +140,9 @@ def test_separation_counts_pairs():
     failed, found = rng.integers(0, 9, 30).astype(float), rng.integers(0, 6, 20).astype(float)
     pairs = list(itertools.product(failed, found))
     by_hand = sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
-    assert plots.separation(failed, found) == pytest.approx(by_hand)
-    assert plots.separation(failed, found[:0]) is plots.separation(failed[:0], found) is None
+    right = np.arange(50) >= 30
+    assert plots.separation(np.concatenate([failed, found]), right) == pytest.approx(by_hand)
+    assert plots.separation(failed, right[:30]) is plots.separation(found, right[30:]) is None
 
 
 def test_texts_are_judged_by_texts_found_and_videos_by_videos(subject):
@@ -155,7 +156,7 @@ def test_texts_are_judged_by_texts_found_and_videos_by_videos(subject):
         assert one["r1"] == pytest.approx(100 * right.mean())
         assert one["direction"] == ("text to video" if side == "text" else "video to text")
         values = of.measures[name]
-        assert one["separation"] == plots.separation(values[~right], values[right])
+        assert one["separation"] == plots.separation(values, right)
         assert sum(part["queries"] for part in one["bins"]) == len(values)
     with pytest.raises(SureshotError, match="has no uncertainty to draw: xpool as it was trained"):
         plots.uncertainty([subject("xpool")])
@@ -275,7 +276,7 @@ def test_who_finds_whom_is_counted_without_ties(values, name, expected):
 def test_what_is_near_is_light(name):
     values = np.full((3, 3), 5.0)
     np.fill_diagonal(values, 9.0 if name == "score" else 1.0)
-    figure = plots.matrices_of_one("title", squares(values, name))
+    figure = plots.draw_matrices(TITLED, squares(values, name))
     picture, axes = pixels(figure).sum(-1), figure.axes[0]
     light = np.zeros((3, 3))
     for row, column in np.ndindex(3, 3):  # a spot off the middle of each cell
@@ -285,7 +286,7 @@ def test_what_is_near_is_light(name):
 
 
 def test_the_best_of_rows_and_columns_are_marked():
-    marks = plots.matrices_of_one("t", squares([[3, 1], [9, 8]])).axes[0].collections
+    marks = plots.draw_matrices(TITLED, squares([[3, 1], [9, 8]])).axes[0].collections
     places = [(*one.get_offsets()[0], len(one.get_paths()[0].vertices) > 6) for one in marks]
     assert {place[:2] for place in places if place[2]} == {(0, 0), (0, 1)}  # rings: x, y
     assert {place[:2] for place in places if not place[2]} == {(0, 1), (1, 1)}  # squares
@@ -295,7 +296,7 @@ def test_the_best_of_rows_and_columns_are_marked():
 def test_ticks_can_be_read_at_any_number_of_pairs(count):
     deviations = 0.0882 + 1e-4 * RNG.random(count)
     texts = {"text deviation": deviations, "text spread": deviations - 7}
-    figure = plots.matrices_of_one("t", squares(RNG.random((count, count)) * 1e-3, **texts))
+    figure = plots.draw_matrices(TITLED, squares(RNG.random((count, count)) * 1e-3, **texts))
     assert untidy(figure) == []
     matrix, measure = figure.axes[:2]
     labels = matrix.get_xticklabels(), matrix.get_yticklabels(), measure.get_yticklabels()

@@ -18,8 +18,8 @@ from sureshot.research.evaluation import (
     training_captions,
 )
 from sureshot.research.figures import plots, strips
-from sureshot.research.figures.strips import AFTER, Numbers
-from sureshot.research.figures.subject import Subject
+from sureshot.research.figures.strips import AFTER
+from sureshot.research.figures.subject import Numbers, Subject
 from sureshot.research.scores import caption_scores
 
 if TYPE_CHECKING:

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
+from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import interval, mean_of
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.models.layers.gaussian import Gaussian, draw_noise, sample
@@ -36,14 +37,17 @@ from sureshot.research.canvas import (
     quantity,
     words,
 )
-from sureshot.research.figures.subject import SMALL_IS_NEAR, Subject, nearest, tell_apart
+from sureshot.research.figures.subject import (
+    SMALL_IS_NEAR,
+    Numbers,
+    Subject,
+    nearest,
+    tell_apart,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-
-Numbers = dict[str, Any]  # of a figure, as plain values for JSON
 
 # --- Gaussians ------------------------------------------------------------------------------------
 
@@ -213,28 +217,19 @@ def binned(
         )
     return {
         "r1": 100 * float(right.mean()),
-        "separation": separation(values[~right], values[right]),
+        "separation": separation(values, right),
         "bins": bins,
     }
 
 
 def separation(
-    failed: Float[np.ndarray, " failed"], found: Float[np.ndarray, " found"]
+    values: Float[np.ndarray, " queries"], right: Bool[np.ndarray, " queries"]
 ) -> float | None:
-    """Chance that one of the failed has the larger value than one of the found, ties half.
+    """Chance that a failed query has the larger value than one found, ties half: 0.5 is a guess.
 
-    0.5 says that the values know nothing; None where all failed or none did.
-
-    Examples:
-        >>> separation(np.array([3.0, 1.0]), np.array([2.0, 1.0]))
-        0.625
+    None where all failed or none did.
     """
-    if not len(failed) or not len(found):
-        return None
-    ordered = np.sort(found)
-    below = np.searchsorted(ordered, failed, side="left")
-    level = np.searchsorted(ordered, failed, side="right") - below
-    return float((below + level / 2).mean() / len(found))
+    return None if right.all() or not right.any() else auroc(-values, right)
 
 
 def draw_uncertainty(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
@@ -309,12 +304,8 @@ def soft_positives(
     total = float(hinge.sum())
     flat = np.argsort(np.where(others, eta, np.inf), axis=None, kind="stable")[:_SOFTEST]
     softest = [
-        {
-            "query": texts[row],
-            "video": names[column],
-            "eta": float(eta[row, column]),
-            "score": float(scores[row, column]),
-        }
+        {"query": texts[row], "video": names[column]}
+        | {"eta": float(eta[row, column]), "score": float(scores[row, column])}
         for row, column in zip(*np.unravel_index(flat, eta.shape), strict=True)
     ]
     return {
@@ -322,7 +313,7 @@ def soft_positives(
         "matched": {"eta": matched.tolist(), "score": matched_score.tolist()},
         "others": {"eta": other.tolist(), "score": other_score.tolist()},
         "above_0_9": float((other > _SURE).mean()),
-        "separation": separation(other.ravel(), matched),
+        "separation": separation(eta.ravel(), ~others.ravel()),
         "loss_spared": 1 - float((other * hinge).sum()) / total if total else 0.0,
         "softest": softest,
     }
@@ -333,21 +324,6 @@ def _hinge(
 ) -> Float[np.ndarray, "queries others"]:
     """The plain triplet loss of each unmatched pair."""
     return np.maximum(0.0, others - matched[:, None] + _MARGIN)
-
-
-def loss_by_eta(
-    eta: Float[np.ndarray, " pairs"], hinge: Float[np.ndarray, " pairs"]
-) -> list[tuple[float, float, float]]:
-    """Middle of each tenth of eta that holds pairs, and their mean loss, plain and times eta."""
-    tenth = np.minimum((10 * eta).astype(int), 9)
-    return [
-        (
-            float(at + 0.5) / 10,
-            float(hinge[tenth == at].mean()),
-            float((eta * hinge)[tenth == at].mean()),
-        )
-        for at in np.unique(tenth)
-    ]
 
 
 def draw_calibration(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
@@ -366,7 +342,10 @@ def draw_calibration(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     add_legend(left, loc="lower left")
 
     middle.plot(eta, hinge, ".", color="0.8", ms=2, label="each, plain", **dots)
-    at, plain, weighted = zip(*loss_by_eta(eta, hinge), strict=True)
+    tenth = np.minimum((10 * eta).astype(int), 9)
+    tenths = np.unique(tenth)  # that hold pairs
+    plain, weighted = ([loss[tenth == at].mean() for at in tenths] for loss in (hinge, eta * hinge))
+    at = (tenths + 0.5) / 10
     middle.plot(at, plain, "o--", color=INK, mfc="white", ms=4, label="mean, plain")
     middle.plot(at, weighted, "x-", color=ORANGE, ms=5, mew=1.5, label="mean, times η")
     label_axes(middle, "uncertainty η of the pair", f"triplet loss of the pair (margin {_MARGIN})")
@@ -442,17 +421,11 @@ def pair_matrix(name: str, matrix: Float[np.ndarray, "pairs pairs"]) -> Numbers:
 def draw_matrices(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     """Light is near in every panel; a ring marks the best of a row, a square of a column.
 
-    Two models stand side by side, a row for each matrix that both have, in the same colours.
+    Two models stand side by side, a row for each matrix that both have, in the same colours. Of one
+    the measures of its texts are drawn too.
     """
     if len(subjects) > 1:
-        names = tell_apart(*subjects)
-        title = f"{names[0]}, {subjects[0].features.split.title()}, compared with {names[1]}"
-        return matrices_of_two(title, names, numbers)
-    return matrices_of_one(subjects[0].title, numbers)
-
-
-def matrices_of_one(title: str, numbers: Numbers) -> "Figure":
-    """The matrices of one model, and the measures of its texts."""
+        return _draw_two(subjects, numbers)
     squares, texts = numbers["matrices"], numbers["texts"]
     count = len(squares) + len(texts)
     abreast = 2 if count == 4 else min(count, _ABREAST)
@@ -472,19 +445,19 @@ def matrices_of_one(title: str, numbers: Numbers) -> "Figure":
         axes.set_ylim(len(values) - 0.5, -0.5)
         axes.margins(x=0.08)
         axes.set_title("of each text", fontsize=NORMAL)
-    entitle(figure, title, _NOTE)
+    entitle(figure, subjects[0].title, _NOTE)
     return figure
 
 
-def matrices_of_two(title: str, models: Sequence[str], numbers: Numbers) -> "Figure":
-    """The matrices that two models have in common."""
-    both = numbers["matrices"], numbers["compare_with"]["matrices"]
+def _draw_two(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
+    names, both = tell_apart(*subjects), (numbers["matrices"], numbers["compare_with"]["matrices"])
     shared = [name for name in both[0] if name in both[1]]
     figure, panels = new_panels(2 * len(shared), 3.5, alike=False)
     for place, name in enumerate(shared):
         scale = [one[name]["values"] for one in both]
-        for axes, model, one in zip(panels[2 * place :], models, both, strict=False):
+        for axes, model, one in zip(panels[2 * place :], names, both, strict=False):
             _draw_square(axes, name, one[name], f"{model}: {quantity(name)}", scale, width=3.0)
+    title = f"{names[0]}, {subjects[0].features.split.title()}, compared with {names[1]}"
     entitle(figure, title, f"{_NOTE}; both models in the same colours")
     return figure
 

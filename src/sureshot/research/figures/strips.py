@@ -7,7 +7,7 @@ import functools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -40,14 +40,13 @@ from sureshot.research.canvas import (
     words,
 )
 from sureshot.research.features import sampled_frames
-from sureshot.research.figures.subject import Subject, tell_apart
+from sureshot.research.figures.subject import Numbers, Subject, tell_apart
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 
-Numbers = dict[str, Any]  # of a figure, as plain values for JSON
 Picture = UInt8[np.ndarray, "rows columns 3"]
 
 _SIDE = 120  # pixels of the shorter side of a frame
@@ -62,16 +61,14 @@ class Cell:
     """A picture and what stands below it.
 
     Attributes:
-        item: the video, or a picture itself; None leaves the place empty.
+        item: the video, or a picture itself.
         lines: words below the picture.
         right: drawn with a thick frame and a tick.
-        frame: which of ``frames``, from 0.
-        frames: number of frames sampled from the video; 1 is the middle.
-        sampling: which frames those are.
+        frame: which of the ``frames`` sampled from the video, from 0; the one of 1 is the middle.
         shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
     """
 
-    item: Item | Picture | None
+    item: Item | Picture
     lines: Sequence[str] = ()
     right: bool = False
     frame: int = 0
@@ -144,19 +141,18 @@ def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) 
     from matplotlib.patches import Rectangle
 
     high = wide * _SHAPE
-    pictures: Sequence[Picture] = ()
-    if isinstance(cell.item, np.ndarray):
-        pictures = [cell.item]
-    elif cell.item is not None:
-        pictures = _frames(cell.item, cell.frames, cell.sampling)
-    if len(pictures):
+    pictures: Sequence[Picture] = (
+        [cell.item]
+        if isinstance(cell.item, np.ndarray)
+        else _frames(cell.item, cell.frames, cell.sampling)
+    )
+    if pictures:
         box = (left, left + wide, top + high, top)
         picture = _cropped(pictures[min(cell.frame, len(pictures) - 1)])
         sheet.imshow(picture, extent=box, aspect="auto", interpolation="bilinear", zorder=1)
     else:
         sheet.add_patch(Rectangle((left, top), wide, high, color="0.92", linewidth=0))
-        if cell.item is not None:
-            _write(sheet, left + 0.05, top + 0.05, ["cannot be read"], colour=MUTED)
+        _write(sheet, left + 0.05, top + 0.05, ["cannot be read"], colour=MUTED)
     rim: Style = {"edgecolor": PALE, "linewidth": 0.6}
     if cell.right:
         rim = {"edgecolor": BLUE, "linewidth": 2.6}
@@ -708,6 +704,4 @@ def thinned(count: int, limit: int) -> list[int]:
         >>> thinned(5, 6), thinned(12, 4)
         ([0, 1, 2, 3, 4], [0, 4, 7, 11])
     """
-    if count <= limit:
-        return list(range(count))
-    return [int(place) for place in np.linspace(0, count - 1, limit).round()]
+    return [int(place) for place in np.linspace(0, count - 1, min(count, limit)).round()]

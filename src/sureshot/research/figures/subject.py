@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -17,6 +18,8 @@ from sureshot.models.systems.base import Codes
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import code_texts, code_videos, similarity
 from sureshot.settings import to_values
+
+Numbers = dict[str, Any]  # of a figure, as plain values for JSON
 
 _SETTINGS = 50  # letters of the settings that tell a model from another, at most
 MOST = 2000  # queries looked at; of a larger split some are drawn

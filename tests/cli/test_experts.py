@@ -79,41 +79,20 @@ def evaluate(sureshot, place):
     return call
 
 
-def recalls(ran):
-    assert ran.code == 0, ran.err
-    return json.loads(ran.out)
-
-
 def test_training_counts_who_has_what(sureshot, place, tmp_path):
     ran = sureshot("train", *recipe(place), "--to", tmp_path / "run")
     assert ran.code == 0
-    told = [line for line in ran.err.splitlines() if "experts: " in line]
-    train, val = (line.split("; experts: ") for line in told)
-    assert train == [
-        "pairs pairs.csv train, 6 videos, 12 captions",
-        "audio of 5, motion of 6 of 6 videos",
-    ]
-    assert val == [
-        "pairs pairs.csv val, 3 videos, 6 captions",
-        "audio of 3, motion of 3 of 3 videos",
-    ]
+    assert "train, 6 videos, 12 captions; experts: audio of 5, motion of 6 of 6 videos" in ran.err
+    assert "val, 3 videos, 6 captions; experts: audio of 3, motion of 3 of 3 videos" in ran.err
+    config = json.loads((place / "run/model" / CONFIG).read_text())
+    assert config["encoder"]["experts"] == {"audio": 5, "motion": 7}
     one, other = (load_file(p / "run" / "model" / WEIGHTS) for p in (place, tmp_path))
     assert all((one[name] == other[name]).all() for name in one)
 
 
-def test_the_checkpoint_knows_its_experts(place):
-    config = json.loads((place / "run/model" / CONFIG).read_text())
-    assert config["encoder"]["experts"] == {"audio": 5, "motion": 7}
-    weights = load_file(place / "run/model" / WEIGHTS)
-    widths = [weights[f"system.projections.{number}.weight"].shape[1] for number in range(5)]
-    assert widths == [24, 3, 24, 5, 7]
-
-
 def test_a_test_reads_the_experts_it_is_given(evaluate, place, tmp_path):
     ran = evaluate("--experts", place / "experts", "--json")
-    own = recalls(ran)
-    assert "experts: audio of 3, motion of 3 of 3 videos" in ran.err
-    assert recalls(evaluate("--experts", place / "experts", "--json")) == own
+    assert ran.code == 0 and "experts: audio of 3, motion of 3 of 3 videos" in ran.err
     evaluate("--experts", place / "experts", "--trec", tmp_path / "own")
     shutil.copytree(place / "experts", tmp_path / "experts")
     files = [tmp_path / "experts" / "audio" / "videos" / f"{number}.npy" for number in (9, 10)]

@@ -54,15 +54,11 @@ def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, mo
     assert f"| DUQ | {np.mean(duq):.1f} ± {np.std(duq, ddof=1):.1f} |" in text
 
 
-def test_a_part_that_is_none_is_refused(sureshot, bench, tmp_path):
+def test_an_unknown_table_or_plan_or_part_is_named(sureshot, bench, tmp_path):
     where = ("--plan", bench / "plan.toml", "--to", tmp_path / "out")
     ran = sureshot("reproduce", "duq-4", *where, "--part=0/2")
-    assert ran.code == 2
-    assert "Invalid --part '0/2': use K/N" in ran.err
+    assert ran.code == 2 and "Invalid --part '0/2': use K/N" in ran.err
     assert not (tmp_path / "out").exists()
-
-
-def test_an_unknown_table_or_plan_is_named(sureshot, bench, tmp_path):
     ran = sureshot("reproduce", "duq-9", "--plan", bench / "plan.toml")
     assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-1" in ran.err
     ran = sureshot("reproduce", "duq-3", "--plan", tmp_path / "gone.toml")
@@ -92,14 +88,6 @@ def test_the_list_says_what_a_plan_has_and_lacks(sureshot, bench):
     assert "table 3: losses; needs MSR-VTT 1k-A; runs on home" in text
 
 
-def test_a_table_that_needs_no_data_needs_no_plan(sureshot, tmp_path):
-    ran = sureshot("reproduce", "uatvr-2", "--to", tmp_path, "--json")
-    assert [Path(path).name for path in json.loads(ran.out)["files"]] == [
-        "uatvr-2.md",
-        "uatvr-2.json",
-    ]
-
-
 def test_a_table_whose_data_are_not_there_says_which_files_go_where(sureshot, bench, tmp_path):
     ran = sureshot("reproduce", "uatvr-9", "--plan", bench / "plan.toml", "--to", tmp_path)
     assert ran.code == 1
@@ -107,7 +95,10 @@ def test_a_table_whose_data_are_not_there_says_which_files_go_where(sureshot, be
         assert part in ran.err
 
 
-def test_nothing_named_is_told_of(sureshot):
+def test_a_table_and_a_plan_must_be_named_where_one_is_needed(sureshot, tmp_path):
+    ran = sureshot("reproduce", "uatvr-2", "--to", tmp_path, "--json")  # needs neither
+    names = [Path(path).name for path in json.loads(ran.out)["files"]]
+    assert names == ["uatvr-2.md", "uatvr-2.json"]
     ran = sureshot("reproduce")
     assert ran.code == 2 and "--list" in ran.err
     ran = sureshot("reproduce", "duq-3")

@@ -96,10 +96,3 @@ def test_half_of_the_sets_are_no_larger_than_their_marker(report):
         assert np.mean(sizes <= y[200]) >= x[200]
         assert f"median {np.median(sizes):.0f}" in label and [[0.5, np.median(sizes)]] in markers
     assert "dotted: all 200 videos" in shown(figure) and axes.get_ylim()[1] > 200
-
-
-def test_many_queries_are_thinned():
-    some = world(videos=100, captions=20)
-    report = measure(some.scores, some.video, resamples=2)
-    for figure in (trust_figures.risk(report), trust_figures.sets(report)):
-        assert max(len(xy) for xy in lines(figure.get_axes()[0]).values()) == 400

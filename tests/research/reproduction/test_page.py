@@ -121,12 +121,8 @@ def test_one_seed_has_no_deviation_and_missing_rows_are_left_out():
     assert "| second |" not in text
     text = page_text(TABLE, [RUNS[1], RUNS[6]], FACTS)  # of no common seed
     assert cells(text, "first")[column(text, "R@1 minus control")] == ""
-
-
-def test_rows_of_fewer_seeds_say_so():
     text = page_text(TABLE, [*RUNS[:3], RUNS[6]], FACTS)
     assert "| first |" in text and "| second (1 seed) |" in text
-    assert "| control: plain (1 seed) |" in text
 
 
 @pytest.fixture
@@ -212,12 +208,6 @@ def test_printed_numbers_are_those_of_the_data_set():
     assert values == {"didemo": "51.8", "vatex": "80.0"}
 
 
-def test_printed_numbers_of_two_encoders_are_both_there():
-    text = page("UATVR-T7", (compared("UATVR"), compared("CLIP2Video")), "vatex")
-    assert cells(text, "UATVR")[-1] == "61.3 (B32), 64.5 (B16)"
-    assert cells(text, "CLIP2Video")[-1] == "57.3"
-
-
 def test_post_processed_rows_have_the_printed_numbers_of_such_rows():
     post = replace(compared("UATVR", post="DSL"), name="UATVR + DSL")
     text = page("UATVR-T6", (compared("UATVR"), post), "msrvtt")
@@ -232,16 +222,13 @@ def test_printed_rows_of_systems_that_are_not_here_are_named():
     assert cells(text, "CE + DVTR")[-1] == "12.7"
 
 
-def test_activitynet_has_recall_at_50():
+def test_what_the_paper_measures_is_shown():
     text = page("DVTR-T6", (compared("DVTR + HiT"),), "activitynet")
     assert cells(text, "DVTR + HiT")[column(text, "R@50")] == "44.0"
     assert "R@10 |" not in text
-
-
-def test_what_the_paper_measures_has_a_column():
-    one = Table(name="t", title="T", variants=(FIRST,), metric="rsum")
-    text = page_text(one, [run(FIRST, 0, 40.0, **{"v2t R@5": 10.0, "v2t R@10": 10.0})], FACTS)
-    assert cells(text, "first")[column(text, "rsum")] == "90.0"
+    of_sums = Table(name="t", title="T", variants=(FIRST,), metric="rsum")
+    text = page_text(of_sums, [run(FIRST, 0, 40.0, **{"v2t R@5": 9.0, "v2t R@10": 9.0})], FACTS)
+    assert cells(text, "first")[column(text, "rsum")] == "88.0"
 
 
 # --- captions of some of the videos ---------------------------------------------------------------
@@ -282,11 +269,6 @@ def test_the_table_has_the_parameters_that_the_paper_prints_and_needs_no_plan(tm
         millions = f"{costs[name]['parameters'] / 1e6:.2f}"
         assert f"| {name} | {millions} M | {variant.paper} M |" in text
         assert millions.startswith(variant.paper[:3])
-
-
-def test_the_mean_interaction_would_have_fewer_than_printed():
-    found = measure_cost({**ROWS["TI (token-wise)"].system, "interaction": "mean"})["parameters"]
-    assert found / 1e6 == pytest.approx(162.31, abs=0.005)
 
 
 def test_multiply_adds_are_those_of_the_networks():

@@ -21,11 +21,10 @@ from sureshot.research.reproduction.plan import (
     load_tables,
     read_plan,
     settings_of,
-    titles_of,
 )
 from sureshot.research.reproduction.runs import planned_runs
-from sureshot.research.training.recipe import ValidationRecipe, resolve_paths
-from tests.layouts import NAMES, benchmark, written
+from sureshot.research.training.recipe import resolve_paths
+from tests.layouts import benchmark, written
 from tests.models.encoders.test_clip import clip
 from tests.paths import ROOT
 from tests.walls import PLAN, plan, walls
@@ -59,13 +58,6 @@ def with_cases(place, tmp_path, cases):
     return read_plan(tmp_path / "plan.toml")
 
 
-def test_a_plan_is_read(place):
-    read = read_plan(place / "plan.toml")
-    assert read.home.val == ValidationRecipe("pairs", Path("pairs.csv"))
-    assert read.away is not None and read.away.test.label == "walls away"
-    assert (read.encoder.name, read.stem.width, read.training.epochs) == ("tiny", 16, 1)
-
-
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -81,11 +73,6 @@ def test_a_plan_is_read(place):
 def test_what_is_wrong_with_a_plan_is_named(place, tmp_path, old, new, message):
     with pytest.raises(SureshotError, match=message):
         changed(place, tmp_path, (old, new))
-
-
-def test_a_plan_that_is_not_there_is_named(tmp_path):
-    with pytest.raises(SureshotError, match=r"Cannot read .*plan\.toml: no such file"):
-        read_plan(tmp_path / "plan.toml")
 
 
 def test_a_data_set_is_read_only_where_it_is_asked_for(place, tmp_path):
@@ -154,16 +141,11 @@ def test_a_case_about_what_there_is_not_is_refused(place, tmp_path, old, new, me
 
 
 @pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ('split = "val"', 'split = "train"'),
-        ('split = "test"', 'split = "train"'),
-        ('split = "test"', 'split = "val"'),
-    ],
+    ("old", "new"), [(f'split = "{part}"', 'split = "train"') for part in ("val", "test")]
 )
 def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):
     mixed = changed(place, tmp_path, (old, new))
-    with pytest.raises(SureshotError, match=r"share [36] videos"):
+    with pytest.raises(SureshotError, match="share 6 videos"):
         mixed.splits(mixed.plan.home)
 
 
@@ -174,9 +156,6 @@ def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, m
     at_home = replace(recipe, root=Path("~/pairs.csv"))
     assert len(resolve_paths(at_home, Path("/")).load().items) == 3
     assert resolve_paths(recipe, place).load().items[0].path.is_relative_to(place)
-    monkeypatch.setenv("SOMEWHERE", str(place / "videos"))
-    listed = resolve_paths(replace(recipe, videos=Path("$SOMEWHERE/..")), place).load()
-    assert len(listed.items) == 3
     (place / "ids.txt").write_text("videos/9.mp4\n")
     some = resolve_paths(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
     assert (len(some.items), some.label) == (1, "one")
@@ -249,23 +228,11 @@ def test_every_numbered_table_and_figure_is_there():
         find_table("duq-9")
 
 
-def test_settings_start_from_others():
-    on = settings_of({"name": "dvtr", "base": "hit", "mode": "paper"})
-    assert on == {"name": "dvtr", "base": settings_of("hit"), "mode": "paper"}
-    assert settings_of("duq_control") == settings_of("duq") | {
-        "similarity_evidence": False,
-        "distance_loss": True,
-        "distance_evidence": False,
-        "distance": "means",
-    }
-
-
 def test_controls_have_the_weights_and_none_of_the_uncertainty():
     names = {one.name for one, variant in ROWS if variant.name == DUQ_CONTROL and variant.control}
     assert names == {"duq-3", "duq-s4", "duq-s6", "duq-4"}
-    assert weights(system_of("duq-4", DUQ_CONTROL)) == weights(system_of("duq-4", "DUQ"))
-    assert weights(settings_of("uatvr_control")) == weights(settings_of("uatvr"))
-    assert settings_of("uatvr_control")["matching"] == "means"
+    for name in ("duq", "uatvr"):
+        assert weights(settings_of(f"{name}_control")) == weights(settings_of(name))
     full = system_of("dvtr-10", "DVTR, contrastive")
     assert full == settings_of({"name": "dvtr", "base": "hit"})
     shuffled = system_of("dvtr-10", "control: contrastive, etas dealt to other negatives")
@@ -274,23 +241,6 @@ def test_controls_have_the_weights_and_none_of_the_uncertainty():
         systems = [dict(variant.system) for variant in table.variants]
         bases = [settings["base"] for settings in systems if settings["name"] == "dvtr"]
         assert bases and all(base in systems for base in bases)
-
-
-def test_frames_margins_and_temperatures_are_those_of_the_papers():
-    for name in ("duq-s5", "uatvr-5"):
-        frames = {variant.name: variant.frames for variant in TABLES[name].variants}
-        assert frames == {f"F={count}": count for count in (1, 2, 4, 8, 12, 16, 20)}
-    values = {name: [float(v.paper.split()[0]) for v in TABLES[name].variants if v.paper]
-              for name in ("dvtr-11", "dvtr-12", "dvtr-13")}  # fmt: skip
-    assert values["dvtr-11"] == [65.68, 66.33, 67.44, 67.90, 67.72, 67.67]
-    assert values["dvtr-12"] == [319.2, 320.4, 321.3, 321.1, 322.2, 321.4, 321.4, 320.6, 318.5]
-    assert values["dvtr-13"] == [
-        288.5, 309.4, 318.1, 318.9, 321.6, 320.5, 323.0, 319.4, 318.9, 317.9,
-    ]  # fmt: skip
-    margins = [v.system["margin"] for v in TABLES["dvtr-12"].variants if "margin" in v.system]
-    assert margins == pytest.approx([n / 10 for n in range(1, 10)])
-    heats = [v.system.get("temperature") for v in TABLES["dvtr-13"].variants]
-    assert heats[:10] == pytest.approx([n / 100 for n in range(1, 11)])
 
 
 def test_the_table_of_systems_has_all_and_a_clip4clip_as_large_as_the_largest():
@@ -327,12 +277,6 @@ def every(tmp_path_factory):
     return folder
 
 
-def test_every_data_set_has_a_title_and_files():
-    assert [*load_datasets()] == [*NAMES, "synthetic", "msrvtt_qa"]
-    assert titles_of(["msvd", "vatex", "lsmdc"]) == "MSVD, VATEX and LSMDC"
-    assert titles_of([]) == "" and titles_of(["msvd"]) == "MSVD"
-
-
 def test_every_table_of_recalls_finds_its_data(every):
     data = PlanData(every / "plan.toml")
     for table in TABLES.values():
@@ -358,7 +302,6 @@ def test_oracles_are_rows_of_synthetic_data_alone(every):
 ONE = [
     ("duq-2", ["duq-2-didemo", "duq-2-lsmdc", "duq-2-charades", "duq-2-vatex"]),
     ("dvtr-6", ["dvtr-6"]),
-    ("dvtr-8", ["dvtr-8"]),
     ("duq-4", ["duq-4"]),
 ]
 
@@ -428,44 +371,31 @@ def test_the_settings_of_every_row_build_on_the_plan_of_its_paper(path):
         load_system(settings, Sizes(16, 3))
 
 
-def test_the_plans_train_as_the_scripts_do():
+@pytest.mark.parametrize(
+    ("row", "training", "encoder"),
+    [
+        (("duq-1", "DUQ", "msrvtt"), (10, 128, 1e-4, 1e-7, "bert_adam"), (12, 32, 1.0, "spread")),
+        (("duq-2", "DUQ", "didemo"), (10, 128, 1e-4, 1e-7, "bert_adam"), (64, 64, 1.0, "spread")),
+        (
+            ("duq-1", "X-Pool", "msrvtt"),
+            (5, 32, 3e-5, 1e-6, "hugging_face"),
+            (12, None, None, "segments"),
+        ),
+        (
+            ("uatvr-6", "CLIP4Clip", "msrvtt"),
+            (5, 128, 1e-4, 1e-7, "bert_adam"),
+            (12, 32, 1.0, "spread"),
+        ),
+    ],
+)
+def test_the_plans_train_as_the_scripts_do(row, training, encoder):
     """A few rows of the table of the released scripts, by hand."""
-    duq, uatvr = (
-        {
-            (table.name, variant.name, recipe.train[0].dataset): recipe
-            for table, variant, recipe in recipes_of(ROOT / "plans" / f"published-{n}.toml")
-        }
-        for n in ("duq", "uatvr")
-    )
-
-    def told(recipe):
-        one = recipe.training
-        return one.epochs, one.batch, one.rate, one.encoder_rate, one.optimizer, one.captions
-
-    def seen(recipe):
-        one = recipe.encoder
-        return one.tuned, one.frames, one.words, one.fps, one.sampling
-
-    row = duq["duq-1", "DUQ", "msrvtt"]
-    assert told(row) == (10, 128, 1e-4, 1e-7, "bert_adam", "all")
-    assert seen(row) == (True, 12, 32, 1.0, "spread")
-    assert (row.training.augment, row.system["mode"]) == ("rand_augment", "paper")
-    row = duq["duq-2", "DUQ", "didemo"]
-    assert (row.training.epochs, row.training.augment) == (10, "none")
-    assert seen(row) == (True, 64, 64, 1.0, "spread")
-    assert duq["duq-2", "DUQ", "charades"].encoder.words == 24
-    row = duq["duq-1", "X-Pool", "msrvtt"]
-    assert told(row) == (5, 32, 3e-5, 1e-6, "hugging_face", "all")
-    assert seen(row) == (True, 12, None, None, "segments") and row.training.augment == "crop_flip"
-    row = duq["duq-2", "T-MASS", "lsmdc"]
-    assert (row.training.rate, row.system["support"]) == (1e-5, 0.0)
-    assert (row.system["noise"], row.system["deviation"]) == ("normal", 3e-3)
-    assert "support" not in duq["duq-1", "T-MASS", "msrvtt"].system
-    row = uatvr["uatvr-6", "UATVR", "msrvtt"]
-    assert told(row) == (5, 64, 5e-5, 5e-8, "bert_adam", "all")
-    assert (row.training.sampling, row.training.precision) == ("phase", "float16")
-    row = uatvr["uatvr-6", "CLIP4Clip", "msrvtt"]
-    assert told(row) == (5, 128, 1e-4, 1e-7, "bert_adam", "all") and row.training.keep_frames
+    path = ROOT / "plans" / f"published-{row[0].split('-')[0]}.toml"
+    found = {(t.name, v.name, one.train[0].dataset): one for t, v, one in recipes_of(path)}[row]
+    how, seen = found.training, found.encoder
+    rates = how.rate, how.encoder_rate
+    assert (how.epochs, how.batch, *rates, how.optimizer) == training and how.captions == "all"
+    assert (seen.frames, seen.words, seen.fps, seen.sampling) == encoder and seen.tuned
 
 
 @pytest.mark.parametrize(

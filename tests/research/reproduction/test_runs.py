@@ -135,14 +135,6 @@ def test_a_finished_run_is_not_made_again(make, monkeypatch):
     assert make(XPOOL) == first
 
 
-def test_the_same_run_made_twice_gives_the_same_numbers(make, tmp_path):
-    first = make(XPOOL)
-    (tmp_path / f"{first.key}.json").unlink()
-    again = make(XPOOL)
-    assert (again.scores, again.validation) == (first.scores, first.validation)
-    assert {path.stem for path in tmp_path.iterdir()} == {first.key}
-
-
 def test_the_frames_of_a_row_reach_training_and_tests(make, monkeypatch):
     scored = []
     watch(monkeypatch, scored)

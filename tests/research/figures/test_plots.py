@@ -1,6 +1,5 @@
 """Figures of numbers, against slow ways to get the numbers, and that they are drawn."""
 
-import itertools
 import math
 from dataclasses import replace
 from types import SimpleNamespace
@@ -81,32 +80,6 @@ def test_samples_scatter_as_the_ellipse_says(subject, monkeypatch):
         assert [sizes[1], sizes[0]] == pytest.approx(one["deviations"], rel=0.06)
 
 
-def test_each_pair_has_its_colour_number_and_ellipses():
-    def drawn(*pairs):
-        items = [
-            {
-                "pair": pair,
-                "kind": kind,
-                "name": f"{kind} {pair} $x$",
-                "mean": [float(pair), y],
-                "deviations": [0.5, 0.2],
-                "angle": 30.0,
-                "samples": [[float(pair), y + 0.1]],
-            }
-            for pair in pairs
-            for kind, y in (("text", 0.0), ("video", 1.0))
-        ]
-        return plots.draw_embeddings(TITLED, {"explained": [0.6, 0.3], "items": items})
-
-    one, two = drawn(1), drawn(1, 2)
-    assert share(pixels(one), BLUE) > 0.002 and share(pixels(one), ORANGE) == 0
-    assert share(pixels(two), ORANGE) > 0.002
-    patches = [(p.width, p.height, p.angle) for p in two.axes[0].patches]
-    assert patches == [(1.0, 0.4, 30.0)] * 8
-    assert "principal axis 1 (60% of the variance" in shown(two)
-    assert "1  text 1 $x$" in shown(two) and "video 2" not in shown(two)
-
-
 # --- recall by uncertainty ------------------------------------------------------------------------
 
 
@@ -135,16 +108,6 @@ def test_bins_hold_the_queries_in_order_of_the_measure():
     assert [one["interval"] for one in alone["bins"]] == [None] * 5  # of one video
 
 
-def test_separation_counts_pairs():
-    rng = np.random.default_rng(1)
-    failed, found = rng.integers(0, 9, 30).astype(float), rng.integers(0, 6, 20).astype(float)
-    pairs = list(itertools.product(failed, found))
-    by_hand = sum((a > b) + (a == b) / 2 for a, b in pairs) / len(pairs)
-    right = np.arange(50) >= 30
-    assert plots.separation(np.concatenate([failed, found]), right) == pytest.approx(by_hand)
-    assert plots.separation(failed, right[:30]) is plots.separation(found, right[30:]) is None
-
-
 def test_texts_are_judged_by_texts_found_and_videos_by_videos(subject):
     of = subject("duq")
     found = plots.uncertainty([of])["measures"]
@@ -160,20 +123,6 @@ def test_texts_are_judged_by_texts_found_and_videos_by_videos(subject):
         assert sum(part["queries"] for part in one["bins"]) == len(values)
     with pytest.raises(SureshotError, match="has no uncertainty to draw: xpool as it was trained"):
         plots.uncertainty([subject("xpool")])
-
-
-def test_every_panel_shows_all_of_its_bars():
-    low = binned(np.arange(50.0), [True] * 5 + [False] * 45)
-    high = binned(np.arange(50.0), [True] * 40 + [False] * 10)
-    measures = {"text a": low, "video b": high, "text c": low}
-    measures = {name: {"direction": "text to video", **one} for name, one in measures.items()}
-    figure = plots.draw_uncertainty(TITLED, {"measures": measures})
-    panels = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_xlabel() for axes in panels] == ["text a", "video b", "text c"]
-    for axes in panels:
-        bottom, top = axes.get_ylim()
-        assert bottom == 0 and top >= 100
-    assert "separation 1.000" in shown(figure) and share(pixels(figure), BLUE) > 0.001
 
 
 # --- DVTR's eta -----------------------------------------------------------------------------------

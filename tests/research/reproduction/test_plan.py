@@ -27,19 +27,10 @@ from sureshot.research.training.recipe import resolve_paths
 from tests.layouts import benchmark, written
 from tests.models.encoders.test_clip import clip
 from tests.paths import ROOT
-from tests.walls import PLAN, plan, walls
+from tests.walls import PLAN, walls
 
 TABLES = {name: one for name, one in load_tables().items() if one.kind != "figure"}
 FIGURE_TABLES = {name: one for name, one in load_tables().items() if one.kind == "figure"}
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plan")
-    plan(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WALLS", str(folder))
-        yield folder
 
 
 def changed(place, tmp_path, *pairs):

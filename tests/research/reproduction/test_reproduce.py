@@ -7,22 +7,9 @@ import pytest
 from sureshot import research
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
-from sureshot.progress import Silent
 from sureshot.research.reproduction import reproduce as module
 from sureshot.research.reproduction.plan import load_tables
 from tests.asked import asked
-from tests.datasets.files import data
-from tests.models.encoders.test_clip import clip
-from tests.walls import plan
-
-
-@pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plan")
-    plan(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WALLS", str(folder))
-        yield folder
 
 
 def test_a_table_is_a_value_with_its_runs_and_its_files(place, tmp_path):
@@ -249,82 +236,3 @@ def test_questions_that_are_not_there_are_named(questions, tmp_path):
     (tmp_path / "plan.toml").write_text(QUESTIONS)
     with pytest.raises(SureshotError, match=r"MSRVTT-QA cannot be read: .*It needs \{train,val"):
         research.reproduce("duq-5", tmp_path / "plan.toml", to=tmp_path)
-
-
-# --- end to end, on real frames -------------------------------------------------------------------
-
-REAL = """
-[home.train]
-dataset = "msrvtt"
-root = "{root}"
-ids = "train.txt"
-label = "some of the frame subset"
-
-[home.val]
-dataset = "msrvtt"
-root = "{root}"
-ids = "val.txt"
-label = "some of the frame subset"
-
-[home.test]
-dataset = "msrvtt"
-root = "{root}"
-ids = "test.txt"
-label = "some of the frame subset"
-
-[encoder]
-name = "clip"
-frames = 2
-device = "cpu"
-tuned = true
-
-[training]
-epochs = 1
-batch = 8
-captions = "one"
-rate = 1e-3
-encoder_rate = 1e-3
-workers = 2
-"""
-
-
-@pytest.mark.slow
-def test_a_table_is_made_end_to_end_on_real_frames(tmp_path):
-    """Proof of the way and no reproduction: random weights, few videos, one epoch."""
-    root = data("msrvtt")
-    for name, count in (("train", 16), ("val", 4), ("test", 6)):
-        ids = (root / f"split_{name}.txt").read_text().split()[:count]
-        (tmp_path / f"{name}.txt").write_text("\n".join(ids))
-    clip(tmp_path / "clip", shared=64, inner=256)
-    (tmp_path / "plan.toml").write_text(REAL.format(root=root))
-    heard = Heard()
-    made = research.reproduce(
-        "duq-s3",
-        tmp_path / "plan.toml",
-        to=tmp_path / "results",
-        seeds=1,
-        cache=tmp_path / "cache",
-        progress=heard,
-    )
-    assert {path.suffix for path in made.files} == {".md", ".csv", ".json", ".npz", ".png", ".svg"}
-    runs = made.runs["duq-s3"]
-    assert [run.variant for run in runs] == ["Mean", "MLP", "SA", "CA"]
-    assert len({run.validation for run in runs} | {run.scores["MnR"] for run in runs}) > 1
-    text = made.files[0].read_text("utf-8")
-    assert "trained on MSR-VTT some of the frame subset train (16)" in text
-    # The encoder by the name that the plan has, not by where it lies.
-    assert "encoder `clip`, trained too; 1 epoch with one random caption" in text
-    assert {"runs", "steps"} <= {what for what, _ in heard.counted}
-    assert not (tmp_path / "cache").exists(), "features of an encoder that changes are kept"
-    kept = (tmp_path / "results" / "runs").iterdir()
-    assert {path.suffix for path in kept} == {".json", ".npz"}
-
-
-class Heard(Silent):
-    """Keeps what is counted, and of how many."""
-
-    def __init__(self):
-        self.counted = set()
-
-    def update(self, what, done, total, more=""):
-        self.counted.add((what, total))

@@ -30,21 +30,17 @@ from sureshot.research.reproduction.runs import (
 )
 from tests.models.encoders.test_clip import clip
 from tests.synthetic import small_dataset
-from tests.walls import plan, tuned_plan
+from tests.walls import tuned_plan
 
 CLIP4CLIP = Variant("mean", {"name": "clip4clip", "scale": 20.0})
 XPOOL = Variant("attention", {"name": "xpool", "dropout": 0.0, "scale": 20.0})
 
 
 @pytest.fixture(scope="module")
-def data(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("plan")
-    plan(folder)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WALLS", str(folder))
-        made = PlanData(folder / "plan.toml", cache=folder / "cache")
-        for splits in (made.plan.home, made.plan.away):
-            made.splits(splits)
+def data(place):
+    made = PlanData(place / "plan.toml", cache=place / "cache")
+    for splits in (made.plan.home, made.plan.away):
+        made.splits(splits)
     return made
 
 
@@ -162,19 +158,15 @@ def test_a_row_after_dsl_is_the_same_run_with_other_scores(make, monkeypatch):
 
 
 @pytest.fixture(scope="module")
-def tuned(tmp_path_factory):
-    """The data of a plan that trains a small CLIP end to end, and a run that was not stopped."""
-    folder = tmp_path_factory.mktemp("pixels")
-    plan(folder)
-    clip(folder / "clip")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WALLS", str(folder))
-        (folder / "tuned.toml").write_text(tuned_plan())
-        made = PlanData(folder / "tuned.toml", cache=folder / "cache")
-        target = Target(HOME, made.plan.home, (("", made.plan.away),))
-        variant = Variant("mean", {"name": "clip4clip"})
-        planned = variant, made.recipe(variant, 0, target), target, made
-        yield planned, perform(*planned, folder / "runs")
+def tuned(place):
+    """A run of a plan that trains a small CLIP end to end, which was not stopped."""
+    clip(place / "clip")
+    (place / "tuned.toml").write_text(tuned_plan())
+    made = PlanData(place / "tuned.toml", cache=place / "tuned")
+    target = Target(HOME, made.plan.home, (("", made.plan.away),))
+    variant = Variant("mean", {"name": "clip4clip"})
+    planned = variant, made.recipe(variant, 0, target), target, made
+    return planned, perform(*planned, place / "runs")
 
 
 def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
@@ -189,7 +181,7 @@ def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
     title = data.splits(data.plan.away).test.title()
     assert {"R@1", f"{title}: R@1"} <= set(run.scores)
     assert perform(*planned, folder / "runs") == run  # read, not made again
-    assert not list((folder / "cache").rglob("*")), "features of an encoder that changes are kept"
+    assert not list((folder / "tuned").rglob("*")), "features of an encoder that changes are kept"
 
 
 def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_path):

@@ -42,7 +42,6 @@ WINDOWS ?= 1000 10000 100000
 
 bench: $(VENV)/ready-dev
 	$(BIN)/python -m benchmarks.indexing
-	$(BIN)/python -m benchmarks.searching
 	$(BIN)/python -m benchmarks.pooling
 	$(BIN)/python -m benchmarks.systems
 	$(BIN)/python -m benchmarks.extraction

@@ -134,23 +134,6 @@ FIGURES: Mapping[str, FigureSpec] = {
 }
 
 
-def find_figure(name: str, checkpoints: int = 1, *, compare_with: bool = False) -> FigureSpec:
-    """The figure of this name, if it draws so many checkpoints and, if asked, a second model."""
-    if name not in FIGURES:
-        raise SureshotError(f"Unknown figure {name!r}; known: {', '.join(FIGURES)}.")
-    if checkpoints > 1 and name != "epochs":
-        raise SureshotError(
-            f"{name} draws one checkpoint, not {checkpoints}; epochs draws several."
-        )
-    if compare_with and not FIGURES[name].compares:
-        able = " and ".join(name for name, figure in FIGURES.items() if figure.compares)
-        raise ArgumentError(
-            f"{option('compare_with')} belongs to {able}, whose papers compare two models; {name} "
-            "does not take it."
-        )
-    return FIGURES[name]
-
-
 def listing() -> str:
     """All figures, two lines each."""
     wide = max(map(len, FIGURES))
@@ -238,7 +221,19 @@ def plot(
             missing, or a file cannot be read or written.
     """
     names = [models] if isinstance(models, str | Path) else list(models)
-    spec = find_figure(figure, len(names), compare_with=compare_with is not None)
+    if figure not in FIGURES:
+        raise SureshotError(f"Unknown figure {figure!r}; known: {', '.join(FIGURES)}.")
+    if len(names) > 1 and figure != "epochs":
+        raise SureshotError(
+            f"{figure} draws one checkpoint, not {len(names)}; epochs draws several."
+        )
+    spec = FIGURES[figure]
+    if compare_with and not spec.compares:
+        able = " and ".join(name for name, one in FIGURES.items() if one.compares)
+        raise ArgumentError(
+            f"{option('compare_with')} belongs to {able}, whose papers compare two models; "
+            f"{figure} does not take it."
+        )
     if after is not None and figure != "rerank":
         raise ArgumentError(f"{option('after')} belongs to rerank; {figure} shows one score.")
     if after not in (None, *AFTER):

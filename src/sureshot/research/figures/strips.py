@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, UInt8
-from torch import Tensor
+from jaxtyping import Float, UInt8
 
 from sureshot.datasets.split import Item
 from sureshot.datasets.synthetic import PER_SCENE, frames_of, read_part, truth_of
@@ -559,12 +558,9 @@ def tokens(subjects: Sequence[Subject], count: int) -> Numbers:
 def _of_two_models(subjects: Sequence[Subject], count: int) -> Numbers:
     names, owner = tell_apart(*subjects), subjects[0].owner
     tops = [subject.scores.argmax(1) for subject in subjects]
-    alone = [
-        (tops[0] == owner) & (tops[1] != owner),
-        (tops[1] == owner) & (tops[0] != owner),
-    ]
+    one, other = (top == owner for top in tops)  # who finds the video of each text
     drawn = subjects[0].pairs(len(owner))
-    differing = [query for query in drawn if alone[0][query] or alone[1][query]] or drawn
+    differing = [query for query in drawn if one[query] != other[query]] or drawn
     order = np.random.default_rng([subjects[0].seed, 3]).permutation(len(differing))[:count]
     rows = []
     for at in sorted(order.tolist()):
@@ -575,8 +571,8 @@ def _of_two_models(subjects: Sequence[Subject], count: int) -> Numbers:
             rows.append({"model": name, "video": subject.names[column], **reading})
     return {
         "queries": len(owner),
-        "first_alone": int(alone[0].sum()),
-        "second_alone": int(alone[1].sum()),
+        "first_alone": int((one & ~other).sum()),
+        "second_alone": int((other & ~one).sum()),
         "rows": rows,
     }
 
@@ -589,9 +585,17 @@ def _reading(subject: Subject, query: int, column: int) -> Numbers:
             f"{subject.scorer.system} does not compare words with frames; UATVR does."
         )
     words, mask, frames = texts["words"][0], texts["mask"][0], videos["frames"][0]
-    cosines = best_tokens(words, frames, mask).tolist()
-    names = _token_words(subject, query)
-    fits = best_words(words, frames, mask, names) if names else [None] * len(frames)
+    cosines = (words[mask] @ frames.T).amax(0).tolist()
+    fits: list[Numbers | None] = [None] * len(frames)
+    names: Sequence[str] = ()
+    if isinstance(subject.scorer.encoder, HasWords):
+        (names,) = subject.scorer.encoder.words_of([subject.text(query)])
+    named = [place for place, name in enumerate(names) if name and mask[place]]
+    # An encoder that says other tokens than it gave says none.
+    if named and len(names) == len(subject.features.texts[int(subject.captions[query])][1]):
+        values, which = (words[named] @ frames.T).max(0)
+        found = zip(which.tolist(), values.tolist(), strict=True)
+        fits = [{"word": names[named[place]], "cosine": value} for place, value in found]
     real = len(subject.features.videos[column].frames)
     return {
         "text": subject.text(query),
@@ -602,43 +606,6 @@ def _reading(subject: Subject, query: int, column: int) -> Numbers:
         "words": fits[:real],
         "learned_words": fits[real:],
     }
-
-
-def _token_words(subject: Subject, query: int) -> Sequence[str]:
-    """The word of each token of a text; none where the encoder cannot say, or says other tokens."""
-    encoder = subject.scorer.encoder
-    if not isinstance(encoder, HasWords):
-        return ()
-    (names,) = encoder.words_of([subject.text(query)])
-    tokens = subject.features.texts[int(subject.captions[query])][1]
-    return names if len(names) == len(tokens) else ()
-
-
-def best_tokens(
-    words: Float[Tensor, "words dim"],
-    frames: Float[Tensor, "frames dim"],
-    mask: Bool[Tensor, " words"],
-) -> Float[Tensor, " frames"]:
-    """For each frame the largest inner product with a real token of a text."""
-    return (words[mask] @ frames.T).amax(0)
-
-
-def best_words(
-    words: Float[Tensor, "words dim"],
-    frames: Float[Tensor, "frames dim"],
-    mask: Bool[Tensor, " words"],
-    names: Sequence[str],
-) -> list[Numbers | None]:
-    """For each frame the word with a token that fits it best, and its cosine.
-
-    ``names`` are the words of the tokens from the first on; an empty one is no word.
-    """
-    held = [place for place, name in enumerate(names) if name and mask[place]]
-    if not held:
-        return [None] * len(frames)
-    cosines, which = (words[held] @ frames.T).max(0)
-    found = zip(which.tolist(), cosines.tolist(), strict=True)
-    return [{"word": names[held[place]], "cosine": cosine} for place, cosine in found]
 
 
 def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":

@@ -51,10 +51,8 @@ class Run:
 
     Attributes:
         variant: name of the row.
-        seed: seed of weights, batches and noise.
         scores: percents and ranks by name; names on other data sets begin with their title.
-        epoch: epoch that was chosen on the validation set.
-        validation: score on the validation set.
+        epoch: epoch that was chosen on the validation set, where it scored ``validation``.
         parameters: number of weights that were trained.
         seconds: time from the first training step to the checkpoint, since the run last began.
         milliseconds: time that the scores of all pairs of the test set take once they are coded,
@@ -228,21 +226,10 @@ def _measured(
     ranks, draw = text_ranks(to_videos, owner), np.random.default_rng(0)
     texts, videos = recall(ranks), recall(video_ranks(to_texts, owner))
     ends = interval(mean_of(100.0 * (ranks <= 1)), owner, draw)
-    values: Mapping[str, float] = {
-        "R@1": texts.r1,
-        "R@5": texts.r5,
-        "R@10": texts.r10,
-        "R@50": texts.r50,
-        "MdR": texts.median,
-        "MnR": texts.mean,
-        "R@Sum": r_sum(texts),
-        "v2t R@1": videos.r1,
-        "v2t R@5": videos.r5,
-        "v2t R@10": videos.r10,
-        "v2t R@50": videos.r50,
-        "R@1 low": ends.low,
-        "R@1 high": ends.high,
-    }
+    values = {f"R@{k}": getattr(texts, f"r{k}") for k in (1, 5, 10, 50)}
+    values |= {"MdR": texts.median, "MnR": texts.mean, "R@Sum": r_sum(texts)}
+    values |= {f"v2t R@{k}": getattr(videos, f"r{k}") for k in (1, 5, 10, 50)}
+    values |= {"R@1 low": ends.low, "R@1 high": ends.high}
     return {prefix + name: round(value, 4) for name, value in values.items()}
 
 

@@ -13,7 +13,7 @@ from benchmarks.bundled.fit import Settings, drawn, fit
 from benchmarks.bundled.items import Item
 from benchmarks.bundled.measure import recalls
 from benchmarks.bundled.network import Network
-from benchmarks.bundled.states import State, grouped, states_of
+from benchmarks.bundled.states import State, states_of
 from PIL import Image
 from safetensors.numpy import save_file
 from torch.nn import functional
@@ -160,21 +160,6 @@ def test_what_is_kept_of_other_items_is_not_taken(tmp_path):
         ((state,),) = states_of([Item("cc", path, ("a wall",))], backbone, kept, 4)
         found.append(state)
     assert not np.allclose(*found, atol=0.1)
-
-
-def test_every_frame_is_in_one_group_with_others_of_its_shape():
-    draw = np.random.default_rng(0)
-    shapes = [(3, 4), (4, 3), (2, 6)]
-    states: list[State] = [
-        draw.random((*shapes[row % 3 if row < 90 else 0], 2)).astype(np.float16)
-        for row in range(140)
-    ]
-    groups = grouped(states)
-    assert sorted(row for rows, _ in groups for row in rows) == list(range(140))
-    for rows, batch in groups:
-        theirs = np.stack([states[row] for row in rows]).transpose(0, 3, 1, 2)
-        np.testing.assert_array_equal(batch.numpy(), theirs)
-    assert len({len(rows) for rows, _ in groups}) <= 4
 
 
 def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item():

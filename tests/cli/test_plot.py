@@ -51,7 +51,8 @@ def test_a_file_can_be_named_and_its_numbers_printed(plot, tmp_path):
     assert told["files"] == [str(wanted)] and wanted.exists()
     assert len(told["numbers"]["queries"]) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["one.png"]
-    other = plot("results", "xpool", more=("--to", wanted, "--json", "-n", "2", "--seed", "4"))
+    other = plot("results", "xpool", more=("--to", tmp_path / "a.SVG", "--json", "-n", "2"))
+    assert "<svg" in (tmp_path / "a.SVG").read_text("utf-8")
     assert json.loads(other.out)["numbers"] != told["numbers"]
 
 

@@ -10,7 +10,6 @@ from sureshot.research.canvas import (
     ink_on,
     label_axes,
     new_figure,
-    new_panels,
     number,
     save_figure,
     words,
@@ -56,13 +55,6 @@ def test_no_word_is_lost_in_lines_that_suffice():
     short = words(text, 2.0, lines=1)
     assert len(short) == 1 and short[0].endswith("…")
     assert words("a\x1b[31mb\nc", 5.0) == ["a[31mb c"] and words("", 1.0) == [""]
-
-
-def test_as_many_panels_as_were_asked_for_are_seen():
-    figure, panels = new_panels(5, 1.0, abreast=3)
-    assert len(panels) == 5 and [axes.get_visible() for axes in figure.axes] == [True] * 5 + [False]
-    assert panels[0].get_position().x0 < panels[1].get_position().x0
-    assert [len(new_panels(count, 1.0)[1]) for count in (1, 2, 3)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize(

@@ -54,16 +54,6 @@ def test_reliability_shows_shares_against_probabilities_and_counts(report):
     assert share(pixels(figure), BLUE) > 0.003
 
 
-def test_few_queries_are_shown_small_and_not_joined(report):
-    bins = report.reliability[OURS]
-    few = replace(bins, count=np.where(np.arange(len(bins.count)) == 2, 9, 10))
-    axes = trust_figures.draw_reliability(replace(report, reliability={OURS: few})).get_axes()[0]
-    joined, alone = axes.get_lines()[1:3]
-    assert len(joined.get_xdata()) == len(bins.count) - 1
-    assert alone.get_xydata().tolist() == [[bins.probability[2], bins.right[2]]]
-    assert alone.get_linestyle() == "None" and alone.get_markersize() < joined.get_markersize()
-
-
 def test_risk_is_counted_among_the_surest_and_signals_stand_in_order(report):
     axes = trust_figures.risk(report).get_axes()[0]
     drawn = {label.split(", 0.")[0]: xy for label, xy in lines(axes).items()}

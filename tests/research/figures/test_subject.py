@@ -32,16 +32,6 @@ def test_scores_and_matrices_are_those_of_the_system(subject):
         np.testing.assert_allclose(matrix, whole[name][[7, 2]], atol=1e-5)
 
 
-def test_an_encoder_alone_has_scores_and_nothing_else(subject):
-    tiny = subject("tiny")
-    assert list(tiny.matrices([3])) == ["score"]
-    assert tiny.matrices([3])["score"].shape == (1, 6)
-    assert tiny.measures == {}
-    assert tiny.title == "tiny, pairs pairs.csv train, 6 videos, 12 captions"
-    with pytest.raises(SureshotError, match="tiny has no Gaussians to draw: encoder as it was"):
-        tiny.gaussians([0])
-
-
 def test_measures_are_of_queries_and_of_videos(subject):
     found = subject("uatvr").measures
     assert {name: values.shape for name, values in found.items()} == {

@@ -252,7 +252,7 @@ def best(scores: Float[np.ndarray, " candidates"], count: int) -> list[int]:
 
 
 def hits_of(
-    names: Sequence[str],
+    name_of: Callable[[int], str],
     chosen: Sequence[int],
     sought: Collection[int],
     scores: Float[np.ndarray, " candidates"],
@@ -260,12 +260,12 @@ def hits_of(
 ) -> list[Numbers]:
     """Some candidates of a query: name, rank among all, whether it is right, and all values.
 
-    ``names`` and ``values`` are of the chosen, ``scores`` of all, and the only value if left out.
+    ``values`` are of the chosen; left out they are ``scores``, which are those of all.
     """
     values = values or {"score": scores[list(chosen)]}
     return [
         {
-            "name": names[at],
+            "name": name_of(one),
             "rank": rank_of(scores, one),
             "right": one in sought,
             "values": {name: float(row[at]) for name, row in values.items()},
@@ -300,7 +300,7 @@ def results(subjects: Sequence[Subject], count: int) -> Numbers:
         chosen = best(scores, _SHOWN)
         chosen += [] if own in chosen else [own]
         values = {name: matrix[row, chosen] for name, matrix in matrices.items()}
-        hits = hits_of([subject.names[one] for one in chosen], chosen, [own], scores, values)
+        hits = hits_of(subject.names.__getitem__, chosen, [own], scores, values)
         measures = _measures(subject, "text", query)
         found.append({"query": subject.text(query), "measures": measures, "hits": hits})
     return {"queries": found}
@@ -338,7 +338,7 @@ def captions(subjects: Sequence[Subject], count: int) -> Numbers:
             chosen.append(max(own, key=lambda row: scores[row]))
         # Beliefs are those of the text among all videos, so whole rows are computed.
         values = {name: matrix[:, video] for name, matrix in subject.matrices(chosen).items()}
-        hits = hits_of([subject.text(row) for row in chosen], chosen, own, scores, values)
+        hits = hits_of(subject.text, chosen, own, scores, values)
         measures = _measures(subject, "video", video)
         found.append({"query": subject.names[video], "measures": measures, "hits": hits})
     return {"queries": found}
@@ -391,9 +391,7 @@ def failures(subjects: Sequence[Subject], count: int) -> Numbers:
         scores, own = subject.scores[query], int(subject.owner[query])
         first = best(scores, _ABOVE + 1)
         above = [video for video in first if video != own and scores[video] >= scores[own]]
-        chosen = [own, *above[:_ABOVE]]
-        names = [subject.names[video] for video in chosen]
-        right, *others = hits_of(names, chosen, [own], scores)
+        right, *others = hits_of(subject.names.__getitem__, [own, *above[:_ABOVE]], [own], scores)
         shown.append({"query": subject.text(query), "right": right, "above": others})
     return {"failed": int(lost.sum()), "queries": len(lost), "shown": shown}
 
@@ -455,9 +453,8 @@ def rank_changes(
     for query in largest_moves(ranks, count):
         change = {"query": subject.text(query), "ranks": [float(one[query]) for one in ranks]}
         for key, scores in zip(("before", "after"), pair, strict=True):
-            chosen = best(scores[query], _TOP_RANKS)
-            found = [subject.names[video] for video in chosen]
-            change[key] = hits_of(found, chosen, [int(subject.owner[query])], scores[query])
+            own, row = [int(subject.owner[query])], scores[query]
+            change[key] = hits_of(subject.names.__getitem__, best(row, _TOP_RANKS), own, row)
         shown.append(change)
     moves = ranks[0] - ranks[1]
     return {

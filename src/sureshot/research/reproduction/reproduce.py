@@ -27,6 +27,7 @@ from sureshot.research.reproduction.plan import (
     QUESTIONS,
     Plan,
     PlanData,
+    QuestionSplits,
     Table,
     Target,
     Variant,
@@ -138,7 +139,7 @@ class _Reproducer:
     plan: Path
     folder: Path
     seeds: int
-    part: slice  # of the runs; without a step other than 1 it is all of them
+    part: slice  # the share of the runs to make; all of them where its step is 1
     notes: Notes
 
     def make(self, table: Table, runs: dict[str, tuple[Run, ...]]) -> list[Path]:
@@ -174,18 +175,16 @@ class _Reproducer:
 
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""
-        ranks = {
-            (run.variant, run.seed): {test: one.runs[0] for test, one in read.items()}
-            for run in runs
-            if run.key and (read := read_ranks(self.folder / "runs" / f"{run.key}.npz"))
-        }
-        kept = [self.folder / f"{page.name}.npz"] if ranks else []
-        more: list[str] = []
-        for path in kept:
-            write_ranks(path, ranks)
-            if target.data.unshared is not None:
-                ids = read_lines(self.data.resolve(target.data.unshared))
-                more = unshared_lines(next(iter(read_ranks(path).values())), ids)
+        ranks = {}
+        for run in runs:
+            read = read_ranks(self.folder / "runs" / f"{run.key}.npz")
+            if read:  # a row of post-processed scores has none
+                ranks[run.variant, run.seed] = {test: one.runs[0] for test, one in read.items()}
+        kept, more = self.folder / f"{page.name}.npz", list[str]()
+        write_ranks(kept, ranks)
+        if target.data.unshared is not None:
+            ids = read_lines(self.data.resolve(target.data.unshared))
+            more = unshared_lines(next(iter(read_ranks(kept).values())), ids)
         splits, plan = self.data.splits(target.data), self.data.plan
         encoders = [plan.settings("encoder", v.system, target.name) for v in table.variants]
         trained = [encoder.tuned for encoder in encoders]
@@ -205,19 +204,19 @@ class _Reproducer:
             data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
-        return [*write_page(self.folder, page, runs, facts, more), *kept]
+        return [*write_page(self.folder, page, runs, facts, more), kept]
 
     def answers(self, table: Table) -> list[Path]:
         """Make the runs of the table about answers, and write NAME.md and NAME.json."""
         try:
-            self.data.questions()
+            questions = self.data.questions()
         except SureshotError as error:
             raise _MissingDataError(str(error)) from None
         rows: dict[str, list[dict[str, Any]]] = {}
         wanted = [(variant, seed) for seed in range(self.seeds) for variant in table.variants]
         for variant, seed in wanted[self.part]:
             self.notes.line(f"{table.name}: {variant.name}, seed {seed}")
-            rows.setdefault(variant.name, []).append(self.answer_run(variant, seed))
+            rows.setdefault(variant.name, []).append(self.answer_run(variant, seed, questions))
         if self.part.step > 1:
             return []
         page, numbers = self.folder / f"{table.name}.md", self.folder / f"{table.name}.json"
@@ -225,9 +224,9 @@ class _Reproducer:
         write_text(page, "\n".join(_answers_page(table, rows)))
         return [page, numbers]
 
-    def answer_run(self, variant: Variant, seed: int) -> dict[str, Any]:
+    def answer_run(self, variant: Variant, seed: int, questions: QuestionSplits) -> dict[str, Any]:
         """The report of one run as plain values, made now or before."""
-        plan, questions = self.data.plan, self.data.questions()
+        plan = self.data.plan
         encoder, stem, training = (
             plan.settings(name, variant.system, QUESTIONS)
             for name in ("encoder", "stem", "training")

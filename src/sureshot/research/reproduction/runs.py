@@ -147,7 +147,7 @@ def train_run(
 
 
 class _Timed(Notes):
-    """Knows when the first training step was taken; what is said of a run is of no table."""
+    """Keeps the time of the first training step; sentences about a single run are dropped."""
 
     began = math.inf
 

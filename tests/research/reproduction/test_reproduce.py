@@ -10,16 +10,7 @@ from sureshot.models.checkpoint import Checkpoint
 from sureshot.research.reproduction import reproduce as module
 from sureshot.research.reproduction.plan import load_tables
 from tests.asked import asked
-
-
-def test_a_table_is_a_value_with_its_runs_and_its_files(place, tmp_path):
-    made = research.reproduce(
-        "dvtr-12", place / "plan.toml", to=tmp_path, seeds=1, part="10/10", cache=place / "cache"
-    )
-    (run,) = made.runs["dvtr-12"]
-    assert (run.variant, run.seed, made.files) == ("HiT", 0, ())
-    assert len(list((tmp_path / "runs").glob("*.json"))) == 1
-
+from tests.walls import PLAN
 
 # --- forecast -------------------------------------------------------------------------------------
 
@@ -159,47 +150,23 @@ def test_a_figure_that_the_paper_drew_by_hand_is_refused(place, tmp_path):
 
 
 def test_a_figure_without_its_data_says_which_files_go_where(place, tmp_path):
-    text = (place / "plan.toml").read_text()
-    (tmp_path / "none.toml").write_text(text[text.index("[encoder]") :])
+    (tmp_path / "none.toml").write_text(REST)
     with pytest.raises(SureshotError, match=r"MSVD is not in the plan\. Put raw-captions\.pkl"):
         research.reproduce("dvtr-fig-5", tmp_path / "none.toml", to=tmp_path)
 
 
 # --- answers --------------------------------------------------------------------------------------
 
-QUESTIONS = """
-[questions.train]
-root = "qa"
-videos = "videos"
-
-[questions.val]
-root = "qa"
-videos = "videos"
-
-[questions.test]
-root = "qa"
-videos = "videos"
-
-[encoder]
-name = "tiny"
-frames = 3
-device = "cpu"
-
-[stem]
-kind = "linear"
-width = 16
-
-[training]
-epochs = 1
-batch = 4
-rate = 1e-2
-"""
+QUESTIONS = "".join(
+    f'[questions.{part}]\nroot = "qa"\nvideos = "videos"\n' for part in ("train", "val", "test")
+)
+REST = PLAN[PLAN.index("[encoder]") :]
 
 
 @pytest.fixture(scope="module")
 def questions(tmp_path_factory):
     folder = asked(tmp_path_factory.mktemp("qa"))
-    (folder / "plan.toml").write_text(QUESTIONS)
+    (folder / "plan.toml").write_text(QUESTIONS + REST)
     return folder
 
 
@@ -230,9 +197,9 @@ def test_answers_are_trained_tested_and_kept(questions, tmp_path, monkeypatch):
 
 
 def test_questions_that_are_not_there_are_named(questions, tmp_path):
-    (tmp_path / "plan.toml").write_text(QUESTIONS[QUESTIONS.index("[encoder]") :])
+    (tmp_path / "plan.toml").write_text(REST)
     with pytest.raises(SureshotError, match=r"MSRVTT-QA is not in the plan.*\[questions\.train\]"):
         research.reproduce("duq-5", tmp_path / "plan.toml", to=tmp_path)
-    (tmp_path / "plan.toml").write_text(QUESTIONS)
+    (tmp_path / "plan.toml").write_text(QUESTIONS + REST)
     with pytest.raises(SureshotError, match=r"MSRVTT-QA cannot be read: .*It needs \{train,val"):
         research.reproduce("duq-5", tmp_path / "plan.toml", to=tmp_path)

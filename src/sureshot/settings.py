@@ -74,26 +74,26 @@ def open_file(path: str | Path) -> BinaryIO:
         raise
 
 
-def read_bytes(path: str | Path, most: int) -> bytes:
-    """Content of a file, see `open_file`; one of more than ``most`` bytes is an OSError."""
+def read_bytes(path: str | Path, max_bytes: int) -> bytes:
+    """Content of a file, see `open_file`; one of more than ``max_bytes`` bytes is an OSError."""
     with open_file(path) as file:
         size = 0 if isinstance(path, ObjectPath) else os.fstat(file.fileno()).st_size
-        data = file.read(most + 1) if size <= most else b""
-    if max(size, len(data)) > most:
-        allowed = f"{most // MEGABYTE} MB" if most >= MEGABYTE else f"{most} bytes"
+        data = file.read(max_bytes + 1) if size <= max_bytes else b""
+    if max(size, len(data)) > max_bytes:
+        allowed = f"{max_bytes // MEGABYTE} MB" if max_bytes >= MEGABYTE else f"{max_bytes} bytes"
         raise OSError(errno.EFBIG, f"is larger than {allowed}", os.fspath(path))
     return data
 
 
-def read_text(path: str | Path, most: int, errors: str = "strict") -> str:
+def read_text(path: str | Path, max_bytes: int, errors: str = "strict") -> str:
     """Text of a file, in UTF-8 or in the UTF-16 of Windows; what is no text is a ValueError.
 
     Args:
-        most: bytes that it may have.
+        max_bytes: bytes that it may have.
         errors: as for `bytes.decode`.
     """
     try:
-        return decoded(read_bytes(path, most), errors)
+        return decoded(read_bytes(path, max_bytes), errors)
     except UnicodeDecodeError as error:
         raise ValueError(f"it is not UTF-8 ({error.reason})") from None
 
@@ -127,9 +127,9 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def read_json(path: Path, most: int = SETTINGS) -> Any:
+def read_json(path: Path, max_bytes: int = SETTINGS) -> Any:
     """Value of a JSON file; see `read_text` and `parse_json`."""
-    return parse_json(read_text(path, most))
+    return parse_json(read_text(path, max_bytes))
 
 
 def parse_toml(text: str) -> dict[str, Any]:

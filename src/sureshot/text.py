@@ -69,14 +69,14 @@ def plain(text: str | Path) -> str:
     )
 
 
-def counted(number: int, one: str, many: str = "") -> str:
+def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun.
 
     Examples:
         >>> counted(1, "window"), counted(2, "window"), counted(0, "copy", "copies")
         ('1 window', '2 windows', '0 copies')
     """
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:

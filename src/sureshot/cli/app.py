@@ -67,13 +67,13 @@ app = typer.Typer(
 )
 
 
-def _version(asked: bool) -> bool:
-    if asked:
+def _version(requested: bool) -> bool:
+    if requested:
         from sureshot import __version__
 
         typer.echo(f"sureshot {__version__}")
         raise typer.Exit
-    return asked
+    return requested
 
 
 @app.callback()

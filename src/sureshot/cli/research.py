@@ -378,8 +378,8 @@ PLOT_EXAMPLES = examples(
 )
 
 
-def _list(asked: bool) -> None:
-    if asked:
+def _list(requested: bool) -> None:
+    if requested:
         from sureshot.research.figures.catalogue import listing
 
         typer.echo(listing())

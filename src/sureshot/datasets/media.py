@@ -91,7 +91,7 @@ def is_frames(folder: Path) -> bool:
     return False
 
 
-def _matches(top: Path, wanted: Collection[str], photos: bool) -> Iterator[tuple[str, int, Path]]:
+def _matches(top: Path, ids: Collection[str], photos: bool) -> Iterator[tuple[str, int, Path]]:
     """Wanted names below a folder, what carries them, and where; each real folder is read once."""
     seen: set[tuple[int, int]] = set()
     todo = [top]
@@ -108,8 +108,8 @@ def _matches(top: Path, wanted: Collection[str], photos: bool) -> Iterator[tuple
                     continue
                 path = folder / entry.name
                 if not entry.is_dir():
-                    yield from _file(entry, path, wanted, photos)
-                elif entry.name in wanted and is_frames(path):
+                    yield from _file(entry, path, ids, photos)
+                elif entry.name in ids and is_frames(path):
                     yield entry.name, _FOLDER, path
                 else:
                     todo.append(path)
@@ -122,13 +122,13 @@ def _matches(top: Path, wanted: Collection[str], photos: bool) -> Iterator[tuple
 
 
 def _file(
-    entry: os.DirEntry[str], path: Path, wanted: Collection[str], photos: bool
+    entry: os.DirEntry[str], path: Path, ids: Collection[str], photos: bool
 ) -> Iterator[tuple[str, int, Path]]:
     """The wanted name that a file carries, if any."""
     stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a name, not a path
     suffix = suffix.lower()
     if suffix in _NO_VIDEO or (suffix in _IMAGES) != photos:
         return
-    name = entry.name if entry.name in wanted else stem
-    if name in wanted and entry.is_file():  # a link that leads nowhere is no file
+    name = entry.name if entry.name in ids else stem
+    if name in ids and entry.is_file():  # a link that leads nowhere is no file
         yield name, _EXACT if name == entry.name else _FILE, path

@@ -174,7 +174,7 @@ def read_vocabulary(root: str | Path) -> tuple[str, ...] | None:
     return tuple(owner[label] for label in sorted(owner))
 
 
-def frequent(answers: Sequence[str], most: int) -> tuple[str, ...]:
+def frequent(answers: Sequence[str], count: int) -> tuple[str, ...]:
     """The most frequent answers, those alike in number by the alphabet.
 
     Examples:
@@ -182,7 +182,7 @@ def frequent(answers: Sequence[str], most: int) -> tuple[str, ...]:
         ('man', 'cat')
     """
     often = Counter(answers)
-    return tuple(sorted(often, key=lambda answer: (-often[answer], answer))[:most])
+    return tuple(sorted(often, key=lambda answer: (-often[answer], answer))[:count])
 
 
 def _checked(values: dict[str, Any]) -> tuple[str, str, str, str]:

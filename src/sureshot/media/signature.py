@@ -93,11 +93,11 @@ class Patterns:
         return one[kept], other[kept]
 
     def _same(
-        self, one: Int[np.ndarray, " n"], other: Int[np.ndarray, " n"]
+        self, rows: Int[np.ndarray, " n"], copies: Int[np.ndarray, " n"]
     ) -> Bool[np.ndarray, " n"]:
         """Whether frames have the same pattern and the same colours."""
-        products = np.einsum("np,np->n", self._patterns[one], self._patterns[other])
-        return (products >= _SAME) & _coloured_alike(self._marks[one], self._marks[other])
+        products = np.einsum("np,np->n", self._patterns[rows], self._patterns[copies])
+        return (products >= _SAME) & _coloured_alike(self._marks[rows], self._marks[copies])
 
 
 def _blocks() -> Float32[np.ndarray, "256 16"]:

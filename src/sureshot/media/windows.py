@@ -69,13 +69,13 @@ def colour_shares(picture: UInt8[np.ndarray, "height width 3"]) -> Float[np.ndar
 
 
 def colour_change(
-    one: Float[np.ndarray, "4 3 bins"], other: Float[np.ndarray, "4 3 bins"]
+    before: Float[np.ndarray, "4 3 bins"], after: Float[np.ndarray, "4 3 bins"]
 ) -> float:
     """Share of the pixels that changed their colour, in [0, 1]; a mean over the quarters.
 
     In each quarter the channel that changed most counts: red and magenta differ in blue alone.
     """
-    changed = np.abs(one - other).sum(-1) / 2
+    changed = np.abs(before - after).sum(-1) / 2
     return float(changed.max(-1).mean())
 
 
@@ -135,11 +135,11 @@ class _Scene:
     spacing: float = _DENSEST
     follows: bool = False
 
-    def add(self, frame: Frame, size: FrameSize, most: int) -> None:
+    def add(self, frame: Frame, size: FrameSize, max_frames: int) -> None:
         if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
             return
         self.kept.append(_Kept(frame.time, frame))
-        if len(self.kept) > most:
+        if len(self.kept) > max_frames:
             self.kept = self.kept[::2]
             gaps = np.diff([k.time for k in self.kept])
             self.spacing = max(2 * self.spacing, float(np.median(gaps)))
@@ -214,7 +214,7 @@ def _scenes(
     frames: Iterable[tuple[Frame, bool]],
     longest: float,
     shortest: float,
-    most: int,
+    max_frames: int,
     size: FrameSize,
 ) -> Iterator[_Scene]:
     """Scenes by cuts and by length. Only the last one may be shorter than ``shortest``."""
@@ -233,7 +233,7 @@ def _scenes(
                 yield scene
                 follows = not is_first and gaps[-1] <= _TOGETHER * longest
                 scene = _Scene(start=frame.time, follows=follows)
-        scene.add(frame, size, most)
+        scene.add(frame, size, max_frames)
         last = frame.time
     if scene is not None:
         # The last frame lasts as long as those before it, the longer of two gaps being a leap.
@@ -241,8 +241,10 @@ def _scenes(
         yield scene
 
 
-def _join(one: _Scene, two: _Scene) -> _Scene:
-    return _Scene(start=one.start, end=two.end, kept=one.kept + two.kept, follows=one.follows)
+def _join(first: _Scene, second: _Scene) -> _Scene:
+    return _Scene(
+        start=first.start, end=second.end, kept=first.kept + second.kept, follows=first.follows
+    )
 
 
 def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
@@ -279,12 +281,12 @@ def _window(scene: _Scene, samples: int, size: FrameSize) -> Window:
     )
 
 
-def evenly(times: Float[np.ndarray, " frames"], start: float, end: float, most: int) -> list[int]:
-    """The frames nearest to the middles of ``most`` equal parts of a stretch, none twice.
+def evenly(times: Float[np.ndarray, " frames"], start: float, end: float, count: int) -> list[int]:
+    """The frames nearest to the middles of ``count`` equal parts of a stretch, none twice.
 
     All of them where there are no more.
     """
-    if len(times) <= most:
+    if len(times) <= count:
         return list(range(len(times)))
-    middles = start + (np.arange(most) + 0.5) * (end - start) / most
+    middles = start + (np.arange(count) + 0.5) * (end - start) / count
     return sorted({int(np.abs(times - m).argmin()) for m in middles})

@@ -88,11 +88,11 @@ def _skeleton(make: Callable[[], nn.Module], folder: str, settings: str) -> dict
 
 
 def _compare(
-    there: dict[str, tuple[str, tuple[int, ...]]], wanted: dict[str, Tensor], fit: str
+    there: dict[str, tuple[str, tuple[int, ...]]], expected: dict[str, Tensor], fit: str
 ) -> None:
     """See that a header has the tensors of a network and no other, each of its shape and kind."""
     odd = []
-    for name, tensor in wanted.items():
+    for name, tensor in expected.items():
         kind, shape = there.get(name, ("", ()))
         kinds = _REAL if tensor.is_floating_point() else _KINDS.get(tensor.dtype, set())
         if not kind:
@@ -101,7 +101,7 @@ def _compare(
             odd.append(f"{name} has the shape {list(shape)}, not {list(tensor.shape)}")
         elif kind not in kinds:
             odd.append(f"{name} is of the type {kind}")
-    odd += [f"{name} is of no layer" for name in sorted(there.keys() - wanted.keys())]
+    odd += [f"{name} is of no layer" for name in sorted(there.keys() - expected.keys())]
     if odd:
         raise ModelError(
             f"{fit} ({plain(odd[0])[:300]}): it is damaged, or its layers have changed since; copy "

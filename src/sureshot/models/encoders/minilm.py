@@ -90,11 +90,11 @@ class MiniLM:
         return x
 
 
-def _runs(lengths: Sequence[int], most: int) -> list[tuple[int, int]]:
+def _runs(lengths: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:
     """Texts in a row of so many tokens together at most, or one longer text alone."""
     runs, first, total = [], 0, 0
     for place, length in enumerate(lengths):
-        if place > first and total + length > most:
+        if place > first and total + length > max_tokens:
             runs.append((first, place))
             first, total = place, 0
         total += length

@@ -100,24 +100,24 @@ def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor,
     return 0.5 * (ratio.expm1() - ratio + gaussian.mean.square() * math.exp(-prior_log_var)).sum(-1)
 
 
-def kl_between(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
+def kl_between(p: Gaussian, q: Gaussian) -> Float[Tensor, "*n"]:
     r"""Divergence KL(one || other) of each item from its partner, in nats, at least 0.
 
     .. math:: \frac12 \sum_d \frac{\sigma_d^2 + (\mu_d - \mu'_d)^2}{\sigma'^2_d} - 1
         - \log\frac{\sigma_d^2}{\sigma'^2_d}
     """
-    ratio = one.log_var - other.log_var
-    apart = (one.mean - other.mean).square() * (-other.log_var).exp()
+    ratio = p.log_var - q.log_var
+    apart = (p.mean - q.mean).square() * (-q.log_var).exp()
     return 0.5 * (ratio.expm1() - ratio + apart).sum(-1)
 
 
-def wasserstein2(one: Gaussian, other: Gaussian) -> Float[Tensor, "*n"]:
+def wasserstein2(p: Gaussian, q: Gaussian) -> Float[Tensor, "*n"]:
     r"""Squared 2-Wasserstein distance of each item to its partner, at least 0.
 
     .. math:: \lVert \mu - \mu' \rVert^2 + \lVert \sigma - \sigma' \rVert^2
     """
-    spread = (_deviation(one) - _deviation(other)).square()
-    return ((one.mean - other.mean).square() + spread).sum(-1)
+    spread = (_deviation(p) - _deviation(q)).square()
+    return ((p.mean - q.mean).square() + spread).sum(-1)
 
 
 def shrunk_mean(gaussian: Gaussian) -> Float[Tensor, "*n d"]:

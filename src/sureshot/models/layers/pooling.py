@@ -75,9 +75,9 @@ class TanhPooling(WeightedPooling):
         )
 
 
-def token_shares(worth: nn.Module, tokens: Tokens, mask: Mask) -> Float[Tensor, "items tokens"]:
+def token_shares(scorer: nn.Module, tokens: Tokens, mask: Mask) -> Float[Tensor, "items tokens"]:
     """What each real token of an item counts, with sum 1: the softmax of what it is worth."""
-    return worth(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
+    return scorer(tokens).squeeze(-1).masked_fill(~mask, -torch.inf).softmax(-1)
 
 
 class SelfAttentionPooling(nn.Module):

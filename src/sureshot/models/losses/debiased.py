@@ -120,18 +120,18 @@ def known_eta(texts: dict[str, Tensor]) -> Square:
 
 
 def known_spreads(
-    texts: dict[str, Tensor], one: Gaussian, other: Gaussian
+    texts: dict[str, Tensor], text: Gaussian, video: Gaussian
 ) -> tuple[Gaussian, Gaussian]:
     """Gaussians of texts and videos with the spread that is known in place of the learned one.
 
     The total variance of a text goes with its ambiguity: the logarithm of the number of videos that
     fit, over that of all videos. A video is not ambiguous.
     """
-    width = one.mean.shape[-1]
+    width = text.mean.shape[-1]
     total = (_SPREAD * _known(texts, AMBIGUITY)).clamp(min=_LEAST)
-    log_var = (total / width).log()[:, None].expand_as(one.mean)
-    still = torch.full_like(other.mean, math.log(_LEAST / width))
-    return one._replace(log_var=log_var), other._replace(log_var=still)
+    log_var = (total / width).log()[:, None].expand_as(text.mean)
+    still = torch.full_like(video.mean, math.log(_LEAST / width))
+    return text._replace(log_var=log_var), video._replace(log_var=still)
 
 
 def _known(texts: dict[str, Tensor], name: str) -> Tensor:

@@ -312,7 +312,9 @@ class Duq(PooledSystem):
             return gaussian.mean[:, None]
         return draw_samples(gaussian, self.config.samples, generator)
 
-    def _distances(self, one: Gaussian, other: Gaussian, texts: Samples, videos: Samples) -> Square:
+    def _distances(
+        self, text: Gaussian, video: Gaussian, texts: Samples, videos: Samples
+    ) -> Square:
         """The distances of a batch by the rule that is trained."""
         match self.distance:
             case "boundary":
@@ -323,13 +325,13 @@ class Duq(PooledSystem):
             case "min" | "mil":
                 return sample_distance(texts, videos, "min")
             case "means":
-                return 1 - unit(one.mean) @ unit(other.mean).T
+                return 1 - unit(text.mean) @ unit(video.mean).T
             # Scaled so that lambda means what it does for cosines: two Gaussians as wide as the
             # prior, whose means are orthogonal unit vectors, are 1 apart.
             case "kl":
-                return kl_distance(one, other) / one.mean.shape[1]
+                return kl_distance(text, video) / text.mean.shape[1]
             case "wasserstein":
-                return wasserstein_distance(one, other) / 2
+                return wasserstein_distance(text, video) / 2
             case _:
                 assert_never(self.distance)
 

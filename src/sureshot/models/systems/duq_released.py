@@ -353,8 +353,8 @@ def _cells(tokens: VideoTokens) -> tuple[Tokens, Mask]:
     return each.flatten(1, 2), mask.flatten(1, 2)
 
 
-def _disagreement(one: Scores, other: Scores) -> Scalar:
+def _disagreement(first: Scores, second: Scores) -> Scalar:
     """Divergence of two score matrices row by row and column by column, over all their entries."""
-    both = ((one, other), (one.T, other.T))
+    both = ((first, second), (first.T, second.T))
     found = [kl_div(a.log_softmax(-1), b.softmax(-1), reduction="sum") for a, b in both]
-    return torch.stack(found).mean() / one.numel()
+    return torch.stack(found).mean() / first.numel()

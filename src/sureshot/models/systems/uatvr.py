@@ -266,10 +266,10 @@ class Uatvr(System):
         sides = ("text", texts), ("video", videos)
         return {f"{side} deviation": (c["log_var"].mean(-1) / 2).exp() for side, c in sides}
 
-    def _weights(self, worth: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
+    def _weights(self, scorer: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
         """What each token counts in the score, with sum 1 over an item, if they differ."""
         weighted = self.config.interaction == "weighted"
-        return {"weights": token_shares(worth, tokens, mask)} if weighted else {}
+        return {"weights": token_shares(scorer, tokens, mask)} if weighted else {}
 
     def _matching(
         self, texts: Samples, videos: Float[Tensor, "items m dim"], eta: Eta = None

@@ -120,6 +120,9 @@ def test_in_the_first_pass_only_the_estimator_learns_in_the_second_only_the_base
         moved = [n for n, w in made.named_parameters() if w.grad is not None and w.grad.any()]
         # CLIP4Clip has nothing to learn but its scale.
         assert moved
+        torch.nn.init.constant_(made.base.log_scale, 9.0)
+        made.after_step()
+        assert (made.scale <= 100.1) == learns  # what follows a step of the base
 
 
 def test_even_at_once_neither_part_bends_the_other():

@@ -249,7 +249,7 @@ def build(kind: type[T], values: Mapping[str, object], key: str = "") -> T:
     )
 
 
-def within(name: str, value: float, low: float, high: float) -> None:
+def within(name: str, value: int | float, low: int | float, high: int | float) -> None:
     """Refuse a setting that is not between two values, both allowed."""
     if not low <= value <= high:
         raise SureshotError(f"Setting {name} is {value}; it must be between {low} and {high}.")
@@ -258,8 +258,8 @@ def within(name: str, value: float, low: float, high: float) -> None:
 class Within(NamedTuple):
     """Smallest and largest value of a setting, as in ``Annotated[int, Within(1, 100)]``."""
 
-    low: float
-    high: float
+    low: int | float  # `make shapes` takes no whole number for a float
+    high: int | float
 
 
 class Ranged:

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Literal, Self
+from typing import Literal
 
 import numpy as np
 import torch
@@ -80,7 +80,7 @@ class Pairs(ABC):
         """Have the videos of these pairs ready from now on; all others may be let go."""
         del rows
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> "Pairs":
         return self
 
     def __exit__(self, *_error: object) -> None:

@@ -19,6 +19,7 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.library.encoding import content_digest
+from sureshot.media import video as media_video
 from sureshot.media.container import TimeBudget
 from sureshot.media.discover import Source
 from sureshot.media.excerpt import footage, playable
@@ -571,3 +572,25 @@ def test_times_never_fall_and_never_are_negative(stamps):
         clock.correct(one)
         times.append(clock.time_of(None if stamp is None else one.pts / 1000))
     assert times == sorted(times) and all(time >= 0 for time in times)
+
+
+@pytest.mark.parametrize(("suffix", "codec"), [("gif", "gif"), ("mp4", "libx264")])
+def test_frames_of_what_cannot_be_sought_are_read_in_one_pass(tmp_path, monkeypatch, suffix, codec):
+    # Each of these frames was read from the start: twice as long a GIF took four times as long.
+    levels, pixels = range(10, 250, 2), "gray" if suffix == "gif" else "yuv420p"
+    stamps = [6000 * number for number in range(120)]
+    options = {"times": stamps, "codec": codec, "pixels": pixels, "every": 9999}
+    if suffix == "gif":
+        options |= {"times": None, "rate": 1}
+        levels = [level for level in levels for _ in range(6)]
+    clip = film(tmp_path / f"a.{suffix}", greys(levels, (16, 16)), **options)
+    decoded, real = [], media_video.FileFrame
+
+    def counted(*given):
+        decoded.append(given)
+        return real(*given)
+
+    monkeypatch.setattr(media_video, "FileFrame", counted)
+    images = frames_at(clip, [6.0 * number for number in range(0, 120, 2)], side=8)
+    assert [level(i) for i in images] == pytest.approx(range(10, 250, 4), abs=5)
+    assert len(decoded) < 2 * len(levels)

@@ -43,6 +43,7 @@ class Clock:
     def __init__(self, stream: Any) -> None:
         rate = stream.average_rate or stream.guessed_rate
         self._step = 1 / float(rate) if rate and 0.001 < float(rate) < 1000 else _DEFAULT_STEP
+        self._tick = float(stream.time_base or 0)
         self._ahead = 0.0  # seconds that packets are moved by
         self._newest: float | None = None
         self.now = -self._step
@@ -57,19 +58,19 @@ class Clock:
         Two recordings in one file do that. A damaged frame may come out of the decoder late, too,
         but packets are stored in the order of their decoding time.
         """
-        if packet.dts is None or not packet.time_base:
+        if packet.dts is None or not self._tick:
             return
-        decoded = float(packet.dts * packet.time_base)
+        decoded = packet.dts * self._tick
         if self._newest is not None:
             passed = decoded + self._ahead - self._newest
             if not -_SET_BACK <= passed <= _LEAP:
                 self.was_set = True
                 self._ahead = self._newest + self._step - decoded
         self._newest = decoded + self._ahead
-        ticks = round(self._ahead / packet.time_base)
-        packet.dts += ticks
-        if packet.pts is not None:
-            packet.pts += ticks
+        if ticks := round(self._ahead / self._tick):
+            packet.dts += ticks
+            if packet.pts is not None:
+                packet.pts += ticks
 
     def time_of(self, stamp: float | None) -> float:
         """Seconds from the start of a frame that the file puts at ``stamp``, or nowhere."""
@@ -285,17 +286,19 @@ def _packets(
     video: Video, container: Any, stream: Any, clock: Clock, budget: TimeBudget, stated: float
 ) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
-    start = float(stream.start_time * stream.time_base) if stream.start_time else 0.0
-    until = last = 0.0  # where the pictures end, and all there is
+    ticks = {one.index: float(one.time_base or 0) for one in container.streams}
+    ends: dict[int, float] = {stream.index: 0.0}  # seconds up to which each stream goes
     try:
         # Of all streams: where none reaches the length that a file states, it is cut short.
         for packet in container.demux():
             budget.step()
-            last = max(last, _end_of(packet))
-            if packet.stream_index != stream.index:
+            number = packet.stream_index
+            if number == stream.index:
+                clock.correct(packet)
+            shown = ((packet.pts or 0) + (packet.duration or 0)) * ticks.get(number, 0.0)
+            ends[number] = max(ends.get(number, 0.0), shown)
+            if number != stream.index:
                 continue
-            clock.correct(packet)
-            until = max(until, _end_of(packet))
             if packet.is_corrupt:
                 video.remark_damage(clock.now)
             yield packet
@@ -307,14 +310,20 @@ def _packets(
         video.remark(f"is left out from {clock.now:.0f} s on, as it {error}")
         return
     except av.error.FFmpegError as error:
-        video.remark(f"breaks off near {until:.0f} s ({_explain(error)})")
+        video.remark(f"breaks off near {ends[stream.index]:.0f} s ({_explain(error)})")
     except OSError as error:
         raise unreadable(error) from None
     # Only the pictures' own length is theirs: the sound of a sound container may well go on.
-    ends = until if stream.duration or len(container.streams) == 1 else last
-    if stated - ends > max(_CUT_SHORT, 0.02 * stated) and not clock.was_set:
-        before = start if start < ends else 0.0  # Matroska counts from 0 of its clock
-        video.remark(f"ends early: {ends - before:.0f} s of {stated - before:.0f} s")
+    alone = stream.duration or len(container.streams) == 1
+    until = ends[stream.index] if alone else max(ends.values())
+    _remark_early_end(video, stream, 0.0 if clock.was_set else stated, until)
+
+
+def _remark_early_end(video: Video, stream: Any, stated: float, until: float) -> None:
+    if stated - until > max(_CUT_SHORT, 0.02 * stated):
+        start = float((stream.start_time or 0) * (stream.time_base or 0))
+        before = start if start < until else 0.0  # Matroska counts from 0 of its clock
+        video.remark(f"ends early: {until - before:.0f} s of {stated - before:.0f} s")
 
 
 def _stated_duration(container: Any, stream: Any, path: Path) -> float:
@@ -334,13 +343,6 @@ def _stated_duration(container: Any, stream: Any, path: Path) -> float:
             ticks, ahead = struct.unpack_from("<Q8xQ", head, place + 64)
             return max(stated, ticks / 1e7 - ahead / 1e3)
     return stated
-
-
-def _end_of(packet: Any) -> float:
-    """Seconds on the file's clock up to which a packet is shown; 0 where it does not say."""
-    if packet.pts is None or not packet.time_base:
-        return 0.0
-    return float((packet.pts + (packet.duration or 0)) * packet.time_base)
 
 
 def _pixel_ratio(stream: Any) -> float:
@@ -413,12 +415,22 @@ def frames_at(
         return [ImageFrame(0.0, read_image(file), file).image(side) for file in shown]
     images: list[UInt8[np.ndarray, "height width 3"]] = []
     current = following = None
+    frames: Iterator[Frame] = iter(())
+    seeks = True
     with contextlib.ExitStack() as opened:
         for time in times:
-            if current is None or time - current.time > _SEEK:
-                opened.close()
-                current, frames = opened.enter_context(_open_before(path, time))
-                following = None
+            if current is None or (seeks and time - current.time > _SEEK):
+                nearer = contextlib.ExitStack()
+                first, rest = nearer.enter_context(_open_before(path, time))
+                # A GIF, or a film with one keyframe, begins at its start however far one seeks: to
+                # do that for each time would take as often as long.
+                seeks = current is None or first.time > current.time
+                if seeks:
+                    opened.close()
+                    opened.push(nearer)
+                    current, frames, following = first, rest, None
+                else:
+                    nearer.close()
             while (following := following or next(frames, None)) is not None:
                 if following.time > time + _INSTANT:
                     break

@@ -219,6 +219,6 @@ def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:
             bar.line(begin.pop())
         now.update(result)
         if result.found:
-            bar.show(now.text, now.done, now.total, now.free)
+            bar.show(now.text + now.left, now.done, now.total)
 
     return show

@@ -349,18 +349,12 @@ class Bar(AbstractContextManager["Bar"]):
             columns = (
                 rich_progress.BarColumn(_BAR),
                 rich_progress.TextColumn("{task.description}"),
-                rich_progress.TimeRemainingColumn(True),
             )
             # Without room for all of it the words say more than the bar.
             shown = columns if err.width >= _WIDE else columns[1:]
             self._bar = rich_progress.Progress(*shown, console=err, transient=True)
             self._task = self._bar.add_task(first, total=None)
             self._bar.start()
-
-    @property
-    def elapsed(self) -> float:
-        """Seconds since the work began."""
-        return time.monotonic() - self._began
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         """Show how many of a kind are done; the estimate of the time left starts over with it.
@@ -372,23 +366,20 @@ class Bar(AbstractContextManager["Bar"]):
             self._what, self._began = what, time.monotonic()
             if self._bar is not None:
                 self._bar.reset(self._task)
-        self.show(f"{done} of {total} {what}{more}", done, total)
+        left = time_left(time.monotonic() - self._began, done, total)
+        self.show(f"{done} of {total} {what}{more}{left}", done, total)
 
     def line(self, text: str) -> None:
         """Print a sentence that stays."""
         self._err.print(plain(text))
 
-    def show(self, text: str, done: int, total: int, free: int = 0) -> None:
-        """Show a state of the work, in words and in any unit.
-
-        Args:
-            free: how much of what is done cost no time.
-        """
+    def show(self, text: str, done: int, total: int) -> None:
+        """Show a state of the work, in words and in any unit."""
         if self._bar is not None:
             self._bar.update(self._task, description=text, total=max(total, 1), completed=done)
         elif time.monotonic() - self._printed >= _EVERY:
             self._printed = time.monotonic()
-            self._err.print(text + time_left(self.elapsed, done - free, total - free))
+            self._err.print(text)
 
     def __exit__(self, *_error: object) -> None:
         if self._bar is not None:

@@ -480,21 +480,32 @@ class Indexed:
         return "\n".join(lines)
 
 
+_MEASURED = 5.0  # seconds of encoding before an estimate of the time that is left
+
+
 class IndexProgress:
-    """How far an indexing run is, in words and in bytes; ``free`` ones cost no time."""
+    """How far an indexing run is: in words, in bytes, and how long the rest will take."""
 
     def __init__(self) -> None:
         self.text = "looking for videos"
-        self.done = self.total = self.free = 0
+        self.left = ""  # in words to put after the others; empty until enough was measured
+        self.done = self.total = 0
+        self._first: tuple[float, int] | None = None  # second and bytes when encoding began
 
     def update(self, result: Indexed) -> None:
         """Take in where the run stands."""
-        if not result.indexed + len(result.failed):
-            self.free = result.bytes_done
         if not result.found:
             return
         # Bytes, not videos, so that one film among clips does not upset the estimate.
         self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+        if self._first is None and result.decoded:
+            # To load the model, and what was indexed before, says nothing about the rest.
+            self._first = result.elapsed, self.done
+        if self._first is not None:
+            since, before = self._first
+            seconds = result.elapsed - since
+            left = time_left(seconds, self.done - before, self.total - before)
+            self.left = left if seconds >= _MEASURED else ""
         failed = len(result.failed) + result.known_failures
         done = result.indexed + result.unchanged + result.moved + result.copied + failed
         self.text = f"{done} of {result.found} videos"
@@ -504,7 +515,3 @@ class IndexProgress:
             # Of a film among clips the number of videos stands still for long; its time does not.
             video = duration(result.decoded)
             self.text += f", {video} of video, {result.speed:.1f} times real time"
-
-    def left(self, elapsed: float) -> str:
-        """How long the rest will take after so many seconds, in words to put after the others."""
-        return time_left(elapsed, self.done - self.free, self.total - self.free)

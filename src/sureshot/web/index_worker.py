@@ -38,7 +38,7 @@ class Worker:
         self._resumed = threading.Event()
         self._resumed.set()
         self._is_cancelled = False
-        self._began = self._printed = time.monotonic()
+        self._printed = time.monotonic()
         self._paused = 0.0  # seconds
 
     def run(self) -> None:
@@ -80,10 +80,9 @@ class Worker:
         result.elapsed -= self._paused
         now = self._progress
         now.update(result)
-        left = now.left(self._printed - self._began - self._paused)
         share = round(now.done / max(now.total, 1), 4)
         current = "" if result.current is None else printable(result.current)
-        values = {"state": state, "said": now.text + left, "share": share, "current": current}
+        values = {"state": state, "said": now.text + now.left, "share": share, "current": current}
         self._print(values, result)
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:

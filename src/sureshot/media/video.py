@@ -435,6 +435,7 @@ def frames_at(
                 if following.time > time + _INSTANT:
                     break
                 current, following = following, None
+            assert current is not None
             images.append(current.image(side))
     return images
 

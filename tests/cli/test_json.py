@@ -108,7 +108,7 @@ def output(*arguments):
 
 
 @pytest.fixture(scope="module")
-def printed(tmp_path_factory):
+def printed(tmp_path_factory, library):
     """What each command prints, from one real run each, in which nothing stays empty."""
     tmp_path = tmp_path_factory.mktemp("json")
     videos, db = tmp_path / "videos", ("--db", tmp_path / "db")
@@ -128,8 +128,9 @@ def printed(tmp_path_factory):
     (tmp_path / "queries.txt").write_text(known.labels[0].query)
     labels = ("--to", known.file, "--db", known.db)
     data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", tmp_path / "cache")
+    copied = output("search", "white", "--db", library.db)["hits"][0]["copies"]
     model, run_in = place / "run" / "model", ("--to", place / "run", "--cache", tmp_path / "cache")
-    return {
+    values = {
         "train": output("train", place / "recipe.toml", *run_in),
         "evaluate": output("evaluate", model, *data, "--post", "dsl"),
         "plot": output("plot", "results", model, *data, "--to", tmp_path / "figures"),
@@ -153,6 +154,9 @@ def printed(tmp_path_factory):
         "remove": output("remove", videos / "a.mp4", *db),
         "synthetic": output("synthetic", "--to", tmp_path / "synthetic", *few),
     }
+    for verb in ("search", "export"):
+        values[verb]["hits"][0]["copies"] = copied
+    return values
 
 
 def test_every_command_with_json_is_listed(printed):

@@ -13,7 +13,7 @@ from rich.console import Console
 from sureshot.cli import terminal
 from sureshot.cli import terminal as module
 from sureshot.cli.terminal import Bar, compute_alone
-from sureshot.library.results import Answer, Confidence, FrameScore, Hit
+from sureshot.library.results import Answer, Confidence, Copy, FrameScore, Hit
 
 
 class Terminal(io.StringIO):
@@ -88,7 +88,8 @@ def answer(*hits, warnings=()):
 
 def hit(path="/v/a.mp4", copies=()):
     frames = (FrameScore(3725.0, 0.5),)
-    return Hit(1, Path(path), 3720.0, 3750.0, 0.5, frames, tuple(map(Path, copies)))
+    same = tuple(Copy(Path(copy), 61.0, 90.0) for copy in copies)
+    return Hit(1, Path(path), 3720.0, 3750.0, 0.5, frames, same)
 
 
 def printed(capsys, *answers):
@@ -103,7 +104,7 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
         "note: Mind the gap.",
         "   best at             time  score  video",
         "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
-        "                                      = /v/b.mp4",
+        "                                      = /v/b.mp4  1:01-1:30",
         "Not calibrated: scores give the order only; even the first may be far off.",
     ]
 
@@ -149,7 +150,7 @@ def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
         "1  best at 1:02:05  1:02:00-1:02:30  0.500",
         "/home/somebody/Videos/2024 summer/by the lake/",
         "family holiday at the lake.mp4",
-        "  = /v/b.mp4",
+        "  = /v/b.mp4  1:01-1:30",
     ]
 
 

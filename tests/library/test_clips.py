@@ -33,11 +33,11 @@ from sureshot.library.clips import (
 )
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
-from sureshot.media import mp4 as film
+from sureshot.media import mp4
 from sureshot.media.excerpt import MP4, Playable
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.rows import VideoRecord
-from tests.clips import coloured
+from tests.clips import coloured, film
 from tests.grey import grey_clip, watch
 from tests.small_library import index
 from tests.web.kinds import written
@@ -157,14 +157,14 @@ def test_an_unreadable_source_is_a_video_error(tmp_path, data, message):
 def test_nothing_is_left_after_a_failure(tmp_path, clip, monkeypatch, error, shown):
     target = tmp_path / "cut.mp4"
     target.write_bytes(b"precious")
-    show, count = film._Writer.show, iter(range(100))
+    show, count = mp4._Writer.show, iter(range(100))
 
     def fail(self, picture):
         if next(count) >= shown:
             raise error
         show(self, picture)
 
-    monkeypatch.setattr(film._Writer, "show", fail)
+    monkeypatch.setattr(mp4._Writer, "show", fail)
     expected = SureshotError if isinstance(error, OSError) else type(error)
     with pytest.raises(expected):
         cut(clip, 0.0, 1.0, target, overwrite=True)
@@ -244,12 +244,39 @@ def test_every_hit_is_cut_and_what_cannot_be_is_told(tmp_path, clip):
     found = answer(hit(clip, 1), hit(tmp_path / "gone.mp4", 2))
     exported = export(found, tmp_path / "new" / "out", pad=0.5)
     (written,) = exported.written
-    assert written.name == "01 clip 00.00.00-00.00.02.mp4"
+    assert written.name == "01 clip 00.00.00-00.00.03.mp4"  # with what was added around it
     assert watch(written)[-1][2] == pytest.approx(2.4, abs=0.06)
     ((target, reason),) = exported.failed
-    assert target == tmp_path / "new" / "out" / "02 gone 00.00.00-00.00.02.mp4"
+    assert target == tmp_path / "new" / "out" / "02 gone 00.00.00-00.00.03.mp4"
     assert "gone.mp4 does not exist" in reason
     assert exported.to_dict()["written"] == [str(written)]
+
+
+def test_hits_that_are_probably_wrong_are_not_cut_unless_asked(tmp_path, clip):
+    hits = [replace(hit(clip, rank), relevant=p) for rank, p in enumerate((0.5, 0.2, 0.12), 1)]
+    exported = export(answer(*hits), tmp_path)
+    assert [path.name[:2] for path in exported.written] == ["01", "02"]
+    assert (exported.left_out, exported.to_dict()["left_out"]) == (1, 1)
+    assert exported.note == "1 hit not cut: less likely right than 20%. --min 0% cuts every hit."
+    assert len(export(answer(*hits), tmp_path, min=0.0, overwrite=True).written) == 3
+    absent = replace(answer(hit(clip, 1)), status="probably not here")
+    exported = export(absent, tmp_path / "absent")
+    assert not exported.written and "1 hit not cut: probably not in your videos." in exported.note
+    assert export(absent, tmp_path / "absent", min=0.0).written
+
+
+def test_a_cut_looks_like_its_source(tmp_path):
+    """Fine detail in motion, which a small bit rate smears."""
+    rng = np.random.default_rng(0)
+    still = rng.integers(60, 190, (200, 200)).astype(float)
+    for axis in (0, 1):
+        still = (still + np.roll(still, 1, axis) + np.roll(still, 2, axis)) / 3
+    shown = [np.stack([still[n : n + 96, n : n + 128]] * 3, -1).astype(np.uint8) for n in range(20)]
+    source = film(tmp_path / "source.mkv", shown, rate=10, codec="ffv1")
+    with av.open(cut(source, 0.0, 2.0, tmp_path / "cut.mp4")) as container:
+        frames = [f.to_ndarray(format="rgb24").astype(float) for f in container.decode(video=0)]
+    error = np.mean([(a - b) ** 2 for a, b in zip(frames, shown, strict=True)])
+    assert 10 * np.log10(255**2 / error) > 45  # decibels
 
 
 def record(path: Path, duration: float = 6.0, size: int = 1) -> VideoRecord:

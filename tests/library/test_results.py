@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from sureshot.library.results import (
     Answer,
     Confidence,
+    Copy,
     Description,
     Descriptions,
     FrameScore,
@@ -27,7 +28,9 @@ STEERING = "a\x1b[2J\x9b2J\n\r\u202eb"  # clears a terminal, turns the writing d
 
 def hit(rank=1, path="/v/a.mp4", score=0.5, copies=()):
     frames = (FrameScore(1.5, 0.4), FrameScore(2.5, 0.6), FrameScore(3.5, 0.5))
-    return Hit(rank, Path(path), 1.0, 4.2, score, frames, tuple(map(Path, copies)))
+    return Hit(
+        rank, Path(path), 1.0, 4.2, score, frames, tuple(Copy(Path(c), 8.2, 11.0) for c in copies)
+    )
 
 
 def answer(*hits, query="red", warnings=()):
@@ -43,7 +46,8 @@ def test_a_path_that_is_not_utf8_becomes_valid_json():
     path = os.fsdecode(b"/v/caf\xe9.mp4")
     told = answer(hit(path=path, copies=[path])).to_dict()["hits"][0]
     assert told["path"] == "/v/caf\ufffd.mp4"
-    assert told["copies"] == ["/v/caf\ufffd.mp4"]
+    (copy,) = told["copies"]
+    assert (copy["path"], copy["start"], copy["said"]) == ("/v/caf\ufffd.mp4", 8.2, "0:08-0:11")
     json.dumps(told, ensure_ascii=False).encode()
 
 

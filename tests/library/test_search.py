@@ -105,8 +105,10 @@ def test_hits_are_ranked_and_have_frames_with_scores_of_their_own(searcher):
 
 def test_a_copy_of_half_the_size_shares_a_row_unless_asked_not_to(searcher):
     answer = searcher.search("white")
-    assert {answer[0].path.stem, *(c.stem for c in answer[0].copies)} == {"tape", "copy"}
+    assert {answer[0].path.stem, *(c.path.stem for c in answer[0].copies)} == {"tape", "copy"}
     assert sum(hit.path.parent.name == "tapes" for hit in answer) == 1
+    (copy,) = answer[0].copies
+    assert (copy.start, copy.end) == pytest.approx((answer[0].start, answer[0].end), abs=0.3)
     answer = searcher.search("white", merge_copies=False)
     assert {answer[0].path.stem, answer[1].path.stem} == {"tape", "copy"}
     assert not any(hit.copies for hit in answer)

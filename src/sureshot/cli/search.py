@@ -172,8 +172,7 @@ class _Desk:
     def ask(self, hit: "Hit") -> "Verdict":
         """Whether a hit is right."""
         when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
-        copies = "".join(f"  = {terminal.short(copy)}" for copy in hit.copies)
-        line = f"{hit.rank}  {when}  {hit.score:z.3f}  {terminal.short(hit.path)}{copies}"
+        line = f"{hit.rank}  {when}  {hit.score:z.3f}  {'  '.join(terminal.videos_of(hit))}"
         self._out.print(Text(line, overflow="fold"))
         if not self._explained:
             self._explained = True
@@ -473,6 +472,11 @@ def export(
     to: Target = Path(),
     limit: Limit = 3,
     folder: Folder = None,
+    per_video: PerVideo = None,
+    min: Annotated[
+        str,
+        typer.Option("--min", metavar="PERCENT", help="Cut no hits that are less likely right."),
+    ] = "20%",
     pad: Pad = 0.0,
     overwrite: Overwrite = False,
     db: Db = None,
@@ -480,13 +484,14 @@ def export(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Search, and cut every hit into a file of its own."""
+    """Search, and cut the hits into files of their own."""
     from sureshot.library.search import open_index
 
     searcher = open_index(db, model=model, device=device)
-    answer = searcher.search(" ".join(words), limit=limit, folder=folder)
+    least = _share(min, "min")
+    answer = searcher.search(" ".join(words), limit=limit, folder=folder, per_video=per_video)
     rate = searcher.store.settings.frame_rate
-    clips = library.export(answer, to, pad=pad, overwrite=overwrite, frame_rate=rate)
+    clips = library.export(answer, to, pad=pad, min=least, overwrite=overwrite, frame_rate=rate)
     if as_json:
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
@@ -495,6 +500,7 @@ def export(
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
         terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
+        terminal.print_notes(out, [clips.note] if clips.note else [])
     return 1 if clips.failed else 0
 
 

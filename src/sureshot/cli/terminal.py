@@ -220,17 +220,17 @@ def print_answer(out: Console, answer: Answer) -> None:
         for hit in answer.hits
     ]
     taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
-    longest = max((cell_len(line) for hit in answer.hits for line in _videos(hit)), default=0)
+    longest = max((cell_len(line) for hit in answer.hits for line in videos_of(hit)), default=0)
     if out.width < _NARROW or taken + longest > out.width:
         for hit, (rank, peak, *others) in zip(answer.hits, rows, strict=True):
             out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
-            for line in _videos(hit):
+            for line in videos_of(hit):
                 dim = hit.weak or line.startswith(" ")
                 out.print(Text(_broken(line, out.width), "dim" if dim else ""))
     elif answer.hits:
         table = _table(*names)
         for hit, row in zip(answer.hits, rows, strict=True):
-            first, *copies = _videos(hit)
+            first, *copies = videos_of(hit)
             files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
@@ -299,9 +299,10 @@ def print_path(out: Console, label: str, path: str, style: str = "") -> None:
         out.print(Text(f"    {line}"))
 
 
-def _videos(hit: Hit) -> list[str]:
+def videos_of(hit: Hit) -> list[str]:
     """The file of a hit, and its copies below it."""
-    return [short(hit.path) + hit.mark, *(f"  = {short(copy)}" for copy in hit.copies)]
+    copies = [f"  = {short(c.path)}  {time_range(c.start, c.end)}" for c in hit.copies]
+    return [short(hit.path) + hit.mark, *copies]
 
 
 def _broken(path: str, width: int) -> str:

@@ -25,7 +25,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
-from sureshot.library.results import JSON_SCHEMA, Answer, Hit, reasons
+from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
@@ -34,7 +34,7 @@ from sureshot.media.mp4 import write_clip
 from sureshot.media.video import frames_at
 from sureshot.paths import absolute, is_folder_at
 from sureshot.store.rows import VideoRecord
-from sureshot.text import counted, plain, printable, time_range
+from sureshot.text import counted, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
 
@@ -46,15 +46,19 @@ class Exported:
     Attributes:
         written: the clips.
         failed: clips that were not written, with reasons.
+        left_out: how many hits were not cut, as they are probably wrong.
+        note: why, in a sentence; empty where none was left out.
     """
 
     written: tuple[Path, ...]
     failed: tuple[tuple[Path, str], ...]
+    left_out: int = 0
+    note: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         written = [printable(path) for path in self.written]
-        return {"written": written, "failed": reasons(self.failed)}
+        return {"written": written, "failed": reasons(self.failed), "left_out": self.left_out}
 
 
 def export(
@@ -62,15 +66,18 @@ def export(
     to: str | Path = ".",
     *,
     pad: float = 0.0,
+    min: float = WEAK,
     overwrite: bool = False,
     frame_rate: float = 1.0,
 ) -> Exported:
-    """Cut every hit of an answer into an mp4 of its own, named after its rank, video and times.
+    """Cut the hits of an answer into mp4s of their own, named after rank, video and times.
 
     Args:
         answer: the answer of a search.
         to: folder of the clips; it is made if it is not there.
         pad: seconds added before and after each hit.
+        min: leave out hits that are right with a lower probability than this, and all where
+            probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
         overwrite: replace clips of the same name.
         frame_rate: frames per second of a folder of frames; a video knows its own.
 
@@ -82,11 +89,17 @@ def export(
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise SureshotError(f"Cannot write to {folder}: {reason_of(error)}.") from None
+    absent = answer.status == "probably not here" and min > 0
+    chosen = [h for h in answer if not absent and (h.relevant is None or h.relevant >= min)]
+    left_out, note = len(answer) - len(chosen), ""
+    if left_out:
+        why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"
+        note = f"{counted(left_out, 'hit')} not cut: {why}. {option('min', '0%')} cuts every hit."
     written: list[Path] = []
     failed: list[tuple[Path, str]] = []
-    for hit in answer:
-        target = folder / export_name(hit.path, hit.start, hit.end, hit.rank)
-        start, end = hit.start - pad, hit.end + pad
+    for hit in chosen:
+        start, end = max(hit.start - pad, 0.0), hit.end + pad
+        target = folder / export_name(hit.path, start, end, hit.rank)
         if os.path.lexists(target) and not overwrite:
             failed.append((target, f"exists already; {option('overwrite', True)} replaces it"))
             continue
@@ -95,7 +108,7 @@ def export(
             written.append(target)
         except SureshotError as error:
             failed.append((target, str(error)))
-    return Exported(tuple(written), tuple(failed))
+    return Exported(tuple(written), tuple(failed), left_out, note)
 
 
 def cut(

@@ -324,7 +324,7 @@ def judge_query(
                     break
                 right = verdict == "yes"
                 moments.append(JudgedMoment(hit.path, right, hit.start, hit.end))
-                moments += [JudgedMoment(copy, right) for copy in hit.copies]
+                moments += [JudgedMoment(c.path, right, c.start, c.end) for c in hit.copies]
             found = any(moment.right for moment in moments)
             if verdict in ("yes", "no") and not found:
                 verdict = ask_more(len(moments))
@@ -350,4 +350,5 @@ def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:
         if not page and seen:
             return
         yield page
-        seen.update(path for hit in page for path in (hit.path, *hit.copies))
+        for hit in page:
+            seen |= {hit.path, *(copy.path for copy in hit.copies)}

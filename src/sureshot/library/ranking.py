@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
-from sureshot.library.results import FrameScore, Hit
+from sureshot.library.results import Copy, FrameScore, Hit
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures
@@ -356,7 +356,7 @@ class Ranking:
                         strict=True,
                     )
                 ),
-                copies=tuple(copy.path for copy in moment.copies),
+                copies=tuple(Copy(copy.path, copy.start, copy.end) for copy in moment.copies),
                 missing=(gone := is_gone(moment.path)),
                 away=gone and is_away(moment.path),
             )

@@ -43,6 +43,25 @@ class FrameScore:
 
 
 @dataclass(frozen=True, slots=True)
+class Copy:
+    """The moment of another video that shows the same pictures as a hit; times in seconds."""
+
+    path: Path
+    start: float
+    end: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "id": video_id(self.path),
+            "path": printable(self.path),
+            "start": round(self.start, 3),
+            "end": round(self.end, 3),
+            "said": time_range(self.start, self.end),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A moment of one video.
 
@@ -52,7 +71,7 @@ class Hit:
             It orders moments of one answer. It is not a probability, and 0.3 for one query
             says nothing about 0.3 for another.
         frames: the sampled frames of the moment in the order of time.
-        copies: other videos that show the same pictures, folded under this one.
+        copies: moments of other videos that show the same pictures, folded under this one.
         relevant: probability that the moment is a right answer, if one is there at all; None where
             nothing was calibrated, and where probably none is there.
         plausible: whether the moment is in the set that holds a right answer with the coverage
@@ -67,7 +86,7 @@ class Hit:
     end: float
     score: float
     frames: tuple[FrameScore, ...]
-    copies: tuple[Path, ...] = ()
+    copies: tuple[Copy, ...] = ()
     relevant: float | None = None
     plausible: bool | None = None
     missing: bool = False
@@ -115,7 +134,7 @@ class Hit:
                 "range": time_range(self.start, self.end),
                 "relevant": self.percentage,
             },
-            "copies": [printable(path) for path in self.copies],
+            "copies": [copy.to_dict() for copy in self.copies],
             "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
         }
 

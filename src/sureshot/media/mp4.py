@@ -29,7 +29,7 @@ from sureshot.media.signature import shrunk
 
 _TICKS = 60_000  # per second; exact for 24, 25, 30, 50, 60 and 30000/1001 frames per second
 # Without B-frames every frame is stored at the very time at which it is shown.
-_X264 = {"crf": "20", "preset": "veryfast", "bf": "0"}
+_X264 = {"crf": "17", "preset": "fast", "bf": "0"}  # looks like the source
 _QUICK = {"crf": "24", "preset": "superfast", "bf": "0"}  # a preview, soon deleted
 _FINE = {"crf": "18", "preset": "veryfast"}  # synthetic videos
 _BT709 = 1

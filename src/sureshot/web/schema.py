@@ -143,6 +143,7 @@ class VideosReply(Document):
 
 
 model_of(results.FrameScore)
+model_of(results.Copy, id=str, said=str)
 model_of(results.Hit, id=str, peak=float, weak=bool, said=_Said)
 model_of(results.Confidence)
 model_of(results.Description)

@@ -178,7 +178,7 @@ function row(hit, place) {
   preview(thumb, thumb.firstChild, hit);
   const name = make("strong", { textContent: fileOf(hit.path) + absence(hit) });
   const folder = make("small", { textContent: folderOf(hit.path) });
-  const copies = hit.copies.map((path) => make("p", {}, make("small", { textContent: `= ${path}` })));
+  const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.said}` })));
   const words = hit.said.relevant ? make("span", { className: "percent", textContent: `${hit.said.relevant} ` }) : null;
   const times = make("span", { textContent: `best at ${hit.said.peak} · ${hit.said.range}` });
   const deed = (text, act, attributes = {}) => {

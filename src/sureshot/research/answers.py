@@ -65,9 +65,6 @@ _BATCH = 256  # questions answered at once
 _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 
 
-# --- the model ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class HeadConfig(Ranged):
     """Settings of the head.
@@ -117,8 +114,6 @@ class Answering(System):
     with it. A system that learns in several passes learns all at once here.
 
     Args:
-        retrieval: the system.
-        head: answer head for vectors as wide as the system's.
         system_weight: factor on the losses of the system; with 0 none is computed.
     """
 
@@ -151,11 +146,7 @@ class Answering(System):
         )
 
     def losses(
-        self,
-        texts: Codes,
-        videos: Codes,
-        generator: torch.Generator | None = None,
-        eta: Eta = None,
+        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
     ) -> dict[str, Float[Tensor, ""]]:
         """Cross-entropy of the right answers, and the losses of the system.
 
@@ -185,7 +176,6 @@ class AnswerModel(Model):
 
     Args:
         retrieval: the model whose codes are read.
-        head: answer head for vectors as wide as its system's.
         frozen: train the head alone; the model stays as it is, its dropout off.
         system_weight: factor on the losses of the system, which a frozen one does not have.
     """
@@ -243,9 +233,7 @@ class AnswerCheckpoint:
 
     def model(self) -> AnswerModel:
         """The model in evaluation mode."""
-        made = AnswerModel(self.retrieval.model, self.head)
-        made.eval()
-        return made
+        return AnswerModel(self.retrieval.model, self.head).train(False)
 
     def save(self, folder: Path) -> None:
         """Write into a folder, which is made or is empty."""
@@ -310,25 +298,16 @@ class AnswerCheckpoint:
         )
 
     def _card(self) -> str:
-        measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
-        some = ", ".join(self.answers[:5])
-        return f"""# Answers to questions about videos
-
-Answers with one of {len(self.answers)} words ({some}, …) from the features of
-{self.retrieval.system["name"]} on the encoder {self.retrieval.encoder_name}, which is in
-`{RETRIEVAL}`. Use it with `sureshot answer ask FOLDER VIDEO QUESTION`.
-
-{self.note}
-
-| measured | |
-|---|---|
-{measured}
-
-The recipe it was trained by is in `{CONFIG}`.
-"""
-
-
-# --- the recipe -----------------------------------------------------------------------------------
+        measured = "".join(f"| {name} | {value:.4g} |\n" for name, value in self.scores.items())
+        some, base = ", ".join(self.answers[:5]), self.retrieval
+        return (
+            f"# Answers to questions about videos\n\n"
+            f"Answers with one of {len(self.answers)} words ({some}, …) from the features of\n"
+            f"{base.system['name']} on the encoder {base.encoder_name}, which is in\n"
+            f"`{RETRIEVAL}`. Use it with `sureshot answer ask FOLDER VIDEO QUESTION`.\n\n"
+            f"{self.note}\n\n| measured | |\n|---|---|\n{measured}\n"
+            f"The recipe it was trained by is in `{CONFIG}`.\n"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -368,9 +347,6 @@ class AnswerRecipe(RecipeFile, Ranged):
             leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
             0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
             a third of the training videos; without the losses it is 29.2 %.
-        encoder: what encodes questions and frames.
-        stem: layers from the encoder's space to the system's.
-        system: ``name`` of the system and its own settings.
         training: how weights are fitted. ``metric`` has no meaning here.
     """
 
@@ -391,40 +367,34 @@ class AnswerRecipe(RecipeFile, Ranged):
         for name, part in (("train", self.train), ("val", self.val)):
             if part is not None:
                 refuse_test(name, part.split)
-        if self.retrieval is None:
-            self._check_fresh()
-        else:
-            self._check_started()
+        self._check_start()
         object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
         if self.frozen and self.encoder.tuned:
             raise SureshotError("frozen and encoder.tuned are both true; set one of them to false.")
         if self.val is None:
             self.training.refuse_best("[val]")
 
-    def _check_fresh(self) -> None:
-        if not isinstance(self.system.get("name"), str):
+    def _check_start(self) -> None:
+        """A trained model brings what a fresh one is told."""
+        named = isinstance(self.system.get("name"), str)
+        own = EncoderRecipe(device=self.encoder.device, tuned=self.encoder.tuned)
+        if self.retrieval is None and not named:
             raise SureshotError(
                 'The recipe names no system; give one as name = "..." in [system], or a trained '
                 'model as retrieval = "runs/.../model".'
             )
-        if self.frozen:
+        if self.retrieval is None and self.frozen:
             raise SureshotError(
                 "frozen is true, and there is nothing trained to freeze; name a trained model as "
                 "retrieval, or set frozen to false."
             )
-
-    def _check_started(self) -> None:
-        own = EncoderRecipe(device=self.encoder.device, tuned=self.encoder.tuned)
-        for name, given in (
-            ("system", bool(self.system)),
-            ("stem", self.stem != StemConfig()),
-            ("encoder", self.encoder != own),
+        for name, given, but in (
+            ("system", bool(self.system), ""),
+            ("stem", self.stem != StemConfig(), ""),
+            ("encoder", self.encoder != own, " but for device and tuned"),
         ):
-            if given:
-                raise SureshotError(
-                    f"retrieval brings its own {name}; leave [{name}] out"
-                    + (" but for device and tuned." if name == "encoder" else ".")
-                )
+            if given and self.retrieval is not None:
+                raise SureshotError(f"retrieval brings its own {name}; leave [{name}] out{but}.")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, object], folder: Path) -> "AnswerRecipe":
@@ -441,9 +411,6 @@ class AnswerRecipe(RecipeFile, Ranged):
         if val is not None:
             check_disjoint(train.split, val.split)
         return train, val
-
-
-# --- training -------------------------------------------------------------------------------------
 
 
 class AnswerTask(Task):
@@ -465,22 +432,28 @@ class AnswerTask(Task):
     def __init__(self, recipe: AnswerRecipe, train: Questions, val: Questions | None) -> None:
         given, often = read_vocabulary(recipe.train.root), Counter(train.answers)
         self.answers = given or frequent(train.answers, recipe.head.answers)
-        self._often = tuple(often[answer] for answer in self.answers)
-        self._retrieval, encoder = _retrieval(recipe)
         self.questions, self._val_questions = train.answerable(self.answers), val
-        model = self._retrieval.model
+        retrieval, encoder = _retrieval(recipe)
         torch.manual_seed(recipe.training.seed)
+        self._start = AnswerCheckpoint(
+            retrieval=retrieval,
+            head=head_of(retrieval.model, len(self.answers), recipe.head),
+            config=recipe.head,
+            answers=self.answers,
+            often=tuple(often[answer] for answer in self.answers),
+            recipe=recipe.to_dict(),
+        )
         super().__init__(
             recipe,
             AnswerModel(
-                model,
-                head_of(model, len(self.answers), recipe.head),
+                retrieval.model,
+                self._start.head,
                 frozen=recipe.frozen,
                 system_weight=recipe.system_weight,
             ),
-            model.system,
+            retrieval.model.system,
             encoder,
-            replace(self._retrieval.encoder, fingerprint=encoder.fingerprint),
+            replace(retrieval.encoder, fingerprint=encoder.fingerprint),
             [self.questions.split],
             None if val is None else val.split,
         )
@@ -501,21 +474,13 @@ class AnswerTask(Task):
 
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """A checkpoint that answers, and in it one of retrieval."""
-        base, note = self._retrieval, f"Trained on {self.readable.title()}."
+        base, note = self._start.retrieval, f"Trained on {self.readable.title()}."
         if not self.recipe.frozen:
             # What was measured of the weights it began with does not hold of those it has now.
             further = f"{base.note} Trained further to answer questions. {note}".strip()
             base = replace(base, scores={}, note=further)
-        AnswerCheckpoint(
-            retrieval=replace(base, model=self.model.retrieval, tuned=tuned or base.tuned),
-            head=self.model.system.head,
-            config=self.recipe.head,
-            answers=self.answers,
-            often=self._often,
-            recipe=self.recipe.to_dict(),
-            scores=scores,
-            note=note,
-        ).save(place)
+        base = replace(base, model=self.model.retrieval, tuned=tuned or base.tuned)
+        replace(self._start, retrieval=base, scores=scores, note=note).save(place)
 
     def labels(self) -> Labels:
         """Numbers of right answers, and of wordings."""
@@ -530,7 +495,7 @@ class AnswerTask(Task):
 
     def fixed(self) -> dict[str, Any]:
         """Retrieval model, head, encoder, data and vocabulary."""
-        recipe, base = self.recipe, self._retrieval
+        recipe, base = self.recipe, self._start.retrieval
         return super().fixed() | {
             "retrieval": None if recipe.retrieval is None else str(recipe.retrieval),
             "frozen": recipe.frozen,
@@ -606,9 +571,6 @@ def wordings(split: Split) -> Int64[Tensor, "questions most"]:
         first = number[caption.text]
         parts.append(torch.tensor([first, *sorted(of_video[caption.video] - {first})]))
     return pad_sequence(parts, batch_first=True, padding_value=-1)
-
-
-# --- answers --------------------------------------------------------------------------------------
 
 
 def logits(

@@ -120,10 +120,7 @@ def bank_similarity(
 
 
 def text_measures(
-    model: Model | None,
-    features: SplitFeatures,
-    *,
-    device: str = "cpu",
+    model: Model | None, features: SplitFeatures, *, device: str = "cpu"
 ) -> dict[str, Float[np.ndarray, " texts"]]:
     """The uncertainties that a system's paper defines of a text before all videos of a split.
 

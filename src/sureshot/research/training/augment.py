@@ -6,7 +6,6 @@ Differs:
 """
 
 import math
-from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -60,8 +59,8 @@ def augmented(kind: Augment, size: FrameSize, side: int, draw: np.random.Generat
         from PIL import Image
 
         picture = Image.fromarray(_resize(size)(frame))
-        for change in changes:
-            picture = change(picture)
+        for name, strength, sign in changes:
+            picture = change(picture, name, strength, sign)
         return np.asarray(picture)
 
     return changed
@@ -71,8 +70,6 @@ def crop_box(height: int, width: int, numbers: np.ndarray) -> tuple[float, float
     """Left, top, right and bottom of a random crop, in pixels.
 
     Args:
-        height: rows of the frame.
-        width: columns of the frame.
         numbers: random numbers in [0, 1): a row for each try at area, ratio, left and top. If no
             try is within the frame, it is the largest crop in the middle of a ratio allowed.
     """
@@ -102,101 +99,51 @@ def _resize(size: FrameSize) -> Resize:
     return small
 
 
-_Change = Callable[["Image.Image"], "Image.Image"]
-
-
-def _drawn_changes(draw: np.random.Generator) -> list[_Change]:
-    made: list[_Change] = []
-    for name in draw.choice(sorted(_MAKERS), _CHANGES):
+def _drawn_changes(draw: np.random.Generator) -> list[tuple[str, float, float]]:
+    """Name, strength and sign of each change that is made of a video."""
+    made = []
+    for name in draw.choice(CHANGES, _CHANGES):
         strength = float(np.clip(draw.normal(_STRENGTH, _SPREAD), 0, _STRONGEST)) / _STRONGEST
         sign = -1.0 if draw.random() < 0.5 else 1.0
         if draw.random() < _CHANCE:
-            made.append(_MAKERS[name](strength, sign))
+            made.append((name, strength, sign))
     return made
 
 
-def _enhanced(name: str) -> Callable[[float, float], _Change]:
-    """Colour, contrast, brightness or sharpness, up to 0.9 more or less of it."""
-
-    def make(strength: float, sign: float) -> _Change:
-        def change(picture: "Image.Image") -> "Image.Image":
-            from PIL import ImageEnhance
-
-            enhance = getattr(ImageEnhance, name)(picture)
-            found: Image.Image = enhance.enhance(max(0.1, 1 + sign * strength * 0.9))
-            return found
-
-        return change
-
-    return make
+CHANGES = (
+    *("autocontrast", "brightness", "color", "contrast", "equalize", "invert", "posterize"),
+    *("rotate", "sharpness", "shear_x", "shear_y", "solarize", "solarize_add"),
+    *("translate_x", "translate_y"),
+)
 
 
-def _operated(name: str, argument: Callable[[float], int] | None = None) -> Callable[..., _Change]:
-    """An operation of `PIL.ImageOps`, with a number that the strength gives or none."""
+def change(picture: "Image.Image", name: str, strength: float, sign: float) -> "Image.Image":
+    """A picture after one of the changes; strength is within [0, 1]."""
+    from PIL import Image, ImageEnhance, ImageOps
 
-    def make(strength: float, sign: float) -> _Change:
-        def change(picture: "Image.Image") -> "Image.Image":
-            from PIL import ImageOps
-
-            given = () if argument is None else (argument(strength),)
-            found: Image.Image = getattr(ImageOps, name)(picture, *given)
-            return found
-
-        return change
-
-    return make
-
-
-def _moved(
-    matrix: Callable[[float, int, int], tuple[float, ...]], limit: float
-) -> Callable[[float, float], _Change]:
-    """An affine map; limit: of the share of a frame or the slope that it moves by."""
-
-    def make(strength: float, sign: float) -> _Change:
-        def change(picture: "Image.Image") -> "Image.Image":
-            from PIL import Image
-
-            data = matrix(sign * strength * limit, *picture.size)
-            affine, bicubic = Image.Transform.AFFINE, Image.Resampling.BICUBIC
-            return picture.transform(picture.size, affine, data, bicubic, fillcolor=_GREY)
-
-        return change
-
-    return make
-
-
-def _turned(strength: float, sign: float) -> _Change:
-    def change(picture: "Image.Image") -> "Image.Image":
-        from PIL import Image
-
-        angle = sign * strength * 30
-        return picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=_GREY)
-
-    return change
-
-
-def _brightened_where_dark(strength: float, sign: float) -> _Change:
-    def change(picture: "Image.Image") -> "Image.Image":
-        return picture.point([min(255, v + int(strength * 110)) if v < 128 else v for v in _LEVELS])
-
-    return change
-
-
-_LEVELS = [level for _ in range(3) for level in range(256)]
-_MAKERS: Mapping[str, Callable[[float, float], _Change]] = {
-    "autocontrast": _operated("autocontrast"),
-    "equalize": _operated("equalize"),
-    "invert": _operated("invert"),
-    "posterize": _operated("posterize", lambda strength: max(1, 4 - int(strength * 4))),
-    "solarize": _operated("solarize", lambda strength: 256 - int(strength * 256)),
-    "solarize_add": _brightened_where_dark,
-    "rotate": _turned,
-    "color": _enhanced("Color"),
-    "contrast": _enhanced("Contrast"),
-    "brightness": _enhanced("Brightness"),
-    "sharpness": _enhanced("Sharpness"),
-    "shear_x": _moved(lambda by, w, h: (1, by, 0, 0, 1, 0), 0.3),
-    "shear_y": _moved(lambda by, w, h: (1, 0, 0, by, 1, 0), 0.3),
-    "translate_x": _moved(lambda by, w, h: (1, 0, by * w, 0, 1, 0), 0.45),
-    "translate_y": _moved(lambda by, w, h: (1, 0, 0, 0, 1, by * h), 0.45),
-}
+    by, (width, height) = sign * strength, picture.size
+    affine = {
+        "shear_x": (1, by * 0.3, 0, 0, 1, 0),
+        "shear_y": (1, 0, 0, by * 0.3, 1, 0),
+        "translate_x": (1, 0, by * 0.45 * width, 0, 1, 0),
+        "translate_y": (1, 0, 0, 0, 1, by * 0.45 * height),
+    }
+    bicubic = Image.Resampling.BICUBIC
+    if name in affine:
+        how = Image.Transform.AFFINE
+        return picture.transform(picture.size, how, affine[name], bicubic, fillcolor=_GREY)
+    if name == "rotate":
+        return picture.rotate(by * 30, bicubic, fillcolor=_GREY)
+    if name == "posterize":
+        return ImageOps.posterize(picture, max(1, 4 - int(strength * 4)))
+    if name == "solarize":
+        return ImageOps.solarize(picture, 256 - int(strength * 256))
+    if name == "solarize_add":  # brighter where it is dark
+        levels = [min(255, v + int(strength * 110)) if v < 128 else v for v in range(256)]
+        return picture.point(levels * 3)
+    changed: Image.Image
+    if name in ("autocontrast", "equalize", "invert"):
+        changed = getattr(ImageOps, name)(picture)
+    else:  # up to 0.9 more or less colour, contrast, brightness or sharpness
+        changed = getattr(ImageEnhance, name.title())(picture).enhance(max(0.1, 1 + by * 0.9))
+    return changed

@@ -14,7 +14,7 @@ Differs:
 """
 
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -68,21 +68,10 @@ class TunedSmall(nn.Module):
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
-        lengths = [len(frames) for frames in prepared]
-        batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
-        padded = [
-            pad_sequence(list(torch.split(part, lengths)), batch_first=True)
-            for part in self.encoder.network.read_frames(batch)
-        ]
-        real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        return VideoTokens(padded[0], padded[1], padded[2], real.to(self.encoder.device))
+        return _tokens(self.encoder.network.read_frames, prepared, self.encoder.device)
 
     def save(self, folder: Path) -> None:
-        """Write a folder that `SmallEncoder.load` reads.
-
-        Raises:
-            ModelError: it cannot be written.
-        """
+        """Write a folder that `SmallEncoder.load` reads."""
         self.encoder.save(folder)
 
 
@@ -136,29 +125,20 @@ class TunedClip(nn.Module):
         words = [state[mask] for state, mask in zip(states, real, strict=True)]
         mask = [mask[mask] for mask in real]
         return TextTokens(
-            sentence,
-            pad_sequence(words, batch_first=True),
-            pad_sequence(mask, batch_first=True),
+            sentence, pad_sequence(words, batch_first=True), pad_sequence(mask, batch_first=True)
         )
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
-        lengths = [len(frames) for frames in prepared]
-        batch = torch.from_numpy(np.concatenate(prepared)).to(self.encoder.device)
-        frames, patches, backbone = self.encoder.read_frames(batch)
-        parts = (frames, patches if self._whole_grid else _pooled(patches), backbone)
-        padded = [
-            pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in parts
-        ]
-        real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        return VideoTokens(padded[0], padded[1], padded[2], real.to(self.encoder.device))
+
+        def read(batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+            frames, patches, backbone = self.encoder.read_frames(batch)
+            return frames, patches if self._whole_grid else _pooled(patches), backbone
+
+        return _tokens(read, prepared, self.encoder.device)
 
     def save(self, folder: Path) -> None:
-        """Write a folder that `ClipEncoder.load` reads: these weights, the same texts and frames.
-
-        Raises:
-            ModelError: it cannot be written.
-        """
+        """Write a folder that `ClipEncoder.load` reads, for the same texts and frames."""
         origin = self.encoder.snapshot.folder
         if self.log_scale is not None:
             self._own_scale().data.fill_(self.log_scale.item())
@@ -187,17 +167,7 @@ Tuned = TunedClip | TunedSmall
 def tuned(
     encoder: Encoder, system: System | None = None, words: int | None = None, seed: int = 0
 ) -> Tuned:
-    """An encoder that is trained with a system.
-
-    Args:
-        encoder: whose weights are trained.
-        system: system that it is trained with, see `TunedClip`.
-        words: tokens of a text that are read, see `TunedClip`.
-        seed: number that the first weights of one that begins from nothing are drawn from.
-
-    Raises:
-        SureshotError: it cannot be trained.
-    """
+    """An encoder that is trained with a system; see `TunedClip` and `TunedSmall`."""
     if isinstance(encoder, SmallEncoder):
         return TunedSmall(encoder, seed)
     if isinstance(encoder, ClipEncoder):
@@ -206,6 +176,21 @@ def tuned(
         f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
         'only CLIP, SigLIP and "small" can. Name one, or set it to false.'
     )
+
+
+def _tokens(
+    read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
+    prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]],
+    device: str,
+) -> VideoTokens:
+    """All frames in one pass, then each video by itself, padded to the longest."""
+    lengths = [len(frames) for frames in prepared]
+    batch = torch.from_numpy(np.concatenate(prepared)).to(device)
+    frames, patches, backbone = (
+        pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in read(batch)
+    )
+    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return VideoTokens(frames, patches, backbone, real.to(device))
 
 
 def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:

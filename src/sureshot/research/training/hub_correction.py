@@ -147,10 +147,7 @@ def draw_captions(splits: Sequence[Split], rng: np.random.Generator) -> list[str
 
 
 def _reference(
-    scorer: Scorer,
-    texts: TextFeatures,
-    sets: Sequence[SplitFeatures],
-    rng: np.random.Generator,
+    scorer: Scorer, texts: TextFeatures, sets: Sequence[SplitFeatures], rng: np.random.Generator
 ) -> tuple[
     Float[np.ndarray, "videos frames dim"],
     Bool[np.ndarray, "videos frames"],

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -22,16 +22,12 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
     step lower, :math:`s / w`, so that their first step changes nothing.
 
     Args:
-        step: number of the step, 0 to ``total`` - 1.
-        total: steps of the whole run, all epochs.
-        warmup: share of them that is warm-up, from 0 to 1.
+        step: number of the step, 0 to ``total`` - 1, in the whole run.
+        warmup: share of all steps that is warm-up, from 0 to 1.
         kind: the optimiser, whose code has a schedule of its own. ``hugging_face`` rounds w down.
             ``bert_adam`` begins the cosine at step 0 beneath the warm-up,
             :math:`\tfrac12 (1 + \cos \pi s / n)`: with a tenth of warm-up the rate falls from 1 to
             0.976 where that ends.
-
-    Returns:
-        Factor on the learning rate, 0 to 1.
 
     Differs:
         DUQ's code counts the steps of five epochs whatever the run has, so that its rate climbs
@@ -61,7 +57,6 @@ def groups(
     Args:
         modules: what is trained, each with its learning rate. A weight that two of them share
             belongs to the first.
-        weight_decay: decay of what is decayed.
         decayed: ``matrices`` leaves out weights with fewer than two axes (biases, those of norms,
             the logit scale), since small is not simple there; ``all_but_biases`` leaves out what
             is called a bias, as CLIP4Clip and its kin do; ``all`` nothing, as X-Pool does.
@@ -73,12 +68,9 @@ def groups(
             if not weight.requires_grad or weight in taken:
                 continue
             taken.add(weight)
-            spared = {
-                "matrices": weight.ndim < 2,
-                "all_but_biases": "bias" in name,
-                "all": False,
-            }[decayed]
-            parts[0.0 if spared else weight_decay].append(weight)
+            bias = "bias" in name
+            spared = {"matrices": weight.ndim < 2, "all_but_biases": bias, "all": False}
+            parts[0.0 if spared[decayed] else weight_decay].append(weight)
         made += [
             {"params": chosen, "lr": rate, "rate": rate, "weight_decay": decay}
             for decay, chosen in parts.items()
@@ -128,11 +120,7 @@ class BertAdam(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
-        """Change all weights that have a gradient.
-
-        Args:
-            closure: not used; the gradients are there.
-        """
+        """Change all weights that have a gradient; the closure is not called."""
         del closure
         for group in self.param_groups:
             for weight in group["params"]:
@@ -162,22 +150,6 @@ class BertAdam(torch.optim.Optimizer):
             weight.sub_(change, alpha=rate)
 
 
-class _Kind(NamedTuple):
-    decayed: Decayed
-    make: Callable[[list[dict[str, Any]]], torch.optim.Optimizer]
-
-
-_KINDS: Mapping[Optimizer, _Kind] = {
-    "adamw": _Kind("matrices", lambda of: torch.optim.AdamW(of, betas=(0.9, 0.98), eps=_EPS)),
-    "bert_adam": _Kind(
-        "all_but_biases", lambda of: BertAdam(of, (0.9, 0.98), corrected=False, longest=1.0)
-    ),
-    "hugging_face": _Kind(
-        "all", lambda of: BertAdam(of, (0.9, 0.999), corrected=True, longest=None)
-    ),
-}
-
-
 def new_optimiser(
     kind: Optimizer, modules: Sequence[tuple[nn.Module, float]], weight_decay: float
 ) -> torch.optim.Optimizer:
@@ -185,11 +157,13 @@ def new_optimiser(
 
     Args:
         kind: ``adamw``; ``bert_adam`` as in CLIP4Clip, UATVR and DUQ; ``hugging_face`` as in X-Pool
-            and T-MASS. It also decides what is decayed, see
-            `sureshot.research.training.optim.groups`.
-        modules: what is trained, each with its learning rate. A weight that two of them share
-            belongs to the first.
+            and T-MASS. It also decides what is decayed, see `groups`, which takes the modules.
         weight_decay: share of a decayed weight that a step at rate 1 would take off.
     """
-    decayed, make = _KINDS[kind]
-    return make(groups(modules, weight_decay, decayed))
+    if kind == "bert_adam":
+        parts = groups(modules, weight_decay, "all_but_biases")
+        return BertAdam(parts, (0.9, 0.98), corrected=False, longest=1.0)
+    if kind == "hugging_face":
+        parts = groups(modules, weight_decay, "all")
+        return BertAdam(parts, (0.9, 0.999), corrected=True, longest=None)
+    return torch.optim.AdamW(groups(modules, weight_decay), betas=(0.9, 0.98), eps=_EPS)

@@ -143,12 +143,7 @@ class Task(ABC):
         return data.PixelPairs(self.splits, network, read, config.workers, memory=shared)
 
     def run(
-        self,
-        folder: Path,
-        notes: Notes,
-        *,
-        resume: bool = False,
-        cache: Path | None = None,
+        self, folder: Path, notes: Notes, *, resume: bool = False, cache: Path | None = None
     ) -> loop.TrainingResult:
         """Train on features of a frozen encoder, or the encoder too, on frames.
 
@@ -545,10 +540,7 @@ class DryRun:
 
 
 def dry_run(
-    recipe: str | Path | Recipe,
-    *,
-    settings: Sequence[str] = (),
-    progress: Progress | None = None,
+    recipe: str | Path | Recipe, *, settings: Sequence[str] = (), progress: Progress | None = None
 ) -> DryRun:
     """Read the data of a recipe, build its model and take a few steps; nothing is written.
 

@@ -6,7 +6,6 @@ import re
 import pytest
 
 from sureshot.cli.app import run
-from sureshot.research.answers import CONFIG
 from tests.asked import asked, line, put
 
 
@@ -61,38 +60,11 @@ def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     )
 
 
-def test_without_a_folder_the_run_is_named_after_the_recipe(train, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    ran = train("--json", "--set", "training.epochs=1")
-    told = json.loads(ran.out)
-    assert told["folder"] == str(tmp_path / "runs" / "questions" / "model")
-    kept = json.loads((tmp_path / "runs/questions/model" / CONFIG).read_text())
-    assert kept["scores"] == {"epoch": 1.0, "accuracy": told["accuracy"]}
-    ran = train()
-    assert ran.code == 1 and "resume it (--resume)" in ran.err
-    assert train("--set", "training.epochs=1", "--resume").code == 0
-
-
-def test_missing_videos_and_questions_that_teach_nothing_are_told(train, place, tmp_path):
-    rows = [line(n, "who?", a) for n, a in [(0, "man"), (1, "dog"), (2, "dog"), (77, "cat")]]
-    put(place / "holes" / "train.jsonl", rows)
-    sets = ("--set", "train.root=holes", "--set", 'val.root="qa"')
-    ran = train("--to", tmp_path / "run", *sets)
-    assert ran.code == 0
-    expected = "holes train, 3 of 4 videos, 3 questions; 1 videos not on disk, such as 77, with 1 "
-    assert expected in ran.err
-    (place / "holes" / "train_ans2label.json").write_text('{"dog": 0, "cow": 1}')
-    ran = train("--to", tmp_path / "again", *sets)
-    assert "1 training questions have an answer outside of the vocabulary; left out" in ran.err
-
-
 @pytest.mark.parametrize(
     ("setting", "message"),
     [
         ("training.epoch=3", "Unknown setting training.epoch; known: epochs, batch"),
-        ("train.split=test", "nothing is trained or chosen on what it is tested on"),
         ("frozen=true", "there is nothing trained to freeze"),
-        ("train.root=gone", "gone is not a folder"),
     ],
 )
 def test_a_wrong_setting_ends_with_one_and_its_path(train, tmp_path, setting, message):

@@ -100,14 +100,6 @@ def test_captions_of_videos_that_are_tested_are_in_no_bank(evaluate, place):
     assert "all those of" in ran.err and "are of videos in pairs pairs.csv train" in ran.err
 
 
-def test_videos_that_were_trained_on_are_told_of(evaluate, place):
-    write(place / "seen.csv", [[f"videos/{n}.mp4", "one", "test"] for n in (0, 9)])
-    ran = evaluate(root="seen.csv")
-    assert ran.code == 0
-    assert "! pairs pairs.csv train, 6 videos, 12 captions and pairs seen.csv test" in ran.err
-    assert "share 1 videos: videos/0.mp4" in ran.err
-
-
 def test_a_model_whose_training_data_have_gone_is_evaluated_all_the_same(evaluate, place, tmp_path):
     shutil.copytree(place / "run" / "model", tmp_path / "model")
     config = json.loads((tmp_path / "model" / CONFIG).read_text())

@@ -120,7 +120,8 @@ def test_a_video_without_a_frame_is_left_out_of_training_and_test(train, evaluat
     (place / "videos" / "none.mp4").write_bytes(b"")
     rows = [[f"videos/{n}.mp4", f"wall {n}", "train"] for n in (0, 1, 2, "none")]
     write(place / "none.csv", [*rows, *([f"videos/{n}.mp4", "x", "test"] for n in (9, 10, "none"))])
-    assert train("--to", tmp_path / "run", "--set", "train.0.root=none.csv").code == 0
+    ran = train("--to", tmp_path / "run", "--set", "train.0.root=none.csv")
+    assert "train, 3 of 4 videos, 3 captions; left out: videos/none.mp4 is empty" in ran.err
     card = (tmp_path / "run/model/README.md").read_text()
     assert "train, 3 of 4 videos, 3 captions" in card
     ran = evaluate(root="none.csv")

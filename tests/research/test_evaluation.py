@@ -132,17 +132,6 @@ def test_figures_are_written_and_named(evaluate, tmp_path):
             assert np.asarray(picture.convert("L")).std() > 10
 
 
-def test_uncertainties_of_the_paper_stand_beside_ours(evaluate, place):
-    told = evaluate(place / "duq", trust=True).trust.to_dict()
-    names = [row["signal"] for row in told["orders"]]
-    assert names[-3:] == ["minus vacuity", "minus distance vacuity", "minus spread"]
-    model = place / "clip4clip"
-    told = evaluate(model, trust=True).trust.to_dict()
-    assert not [row for row in told["orders"] if row["signal"].startswith("minus")]
-    expected = f"softmax, model's scale {load(str(model)).scale:.4g}"
-    assert told["probabilities"][2]["signal"] == expected
-
-
 def test_a_card_is_measured(evaluate, card):
     told = evaluate(trust=True, card=card()).trust.to_dict()
     expected = (
@@ -211,16 +200,6 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
 def test_what_is_about_trust_needs_it(evaluate, name, tmp_path):
     with pytest.raises(ArgumentError, match=f"--{name} is about --trust"):
         evaluate(**{name: tmp_path / "x"})
-
-
-def test_a_split_too_small_to_calibrate_on_says_so(evaluate, tmp_path):
-    folder = walls(tmp_path / "walls")
-    told = evaluate(trust=True, root=folder / "pairs.csv", split="train").text()
-    assert "! Nothing could be calibrated." in told or "nothing to tell apart" in told
-    (folder / "one.csv").write_text("video,caption,split\nvideos/0.mp4,red,val\n")
-    found = evaluate(trust=True, plots=tmp_path / "plots", root=folder / "one.csv")
-    assert "! The gallery has one video" in found.text() and found.files == ()
-    assert not (tmp_path / "plots").exists()
 
 
 def test_published_names_are_those_of_whole_splits_only(place):

@@ -17,7 +17,6 @@ from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Sizes, text_tokens, video_tokens
 from sureshot.research.features import SplitFeatures
 from sureshot.research.training.data import (
@@ -31,11 +30,8 @@ from sureshot.research.training.data import (
     write_filmstrip,
 )
 from sureshot.research.training.encoder_tuning import TunedClip
-from sureshot.research.training.loop import fit
-from sureshot.research.training.recipe import TrainingConfig
 from tests.clips import film
 from tests.models.encoders.test_clip import clip
-from tests.research.training.toy import Toy
 
 owners = st.lists(st.integers(0, 9), min_size=2, max_size=60).filter(lambda v: len(set(v)) > 1)
 
@@ -49,17 +45,13 @@ def test_no_video_twice_in_a_batch_and_sizes_are_even(video_of, batch, captions,
         assert len(set(shown)) == len(shown) <= batch
     sizes = [len(rows) for rows in batches]
     assert max(sizes) - min(sizes) <= 1
+    assert captions == "all" or batch == 2 or min(sizes) >= 2
     seen = Counter(row for rows in batches for row in rows.tolist())
     assert set(seen.values()) == {1}
     if captions == "all":
         assert set(seen) == set(range(len(video_of)))
     else:
         assert Counter(video_of[row] for row in seen) == Counter(set(video_of))
-
-
-@given(st.integers(2, 200), st.integers(3, 50))
-def test_no_batch_is_left_with_a_single_pair(videos, batch):
-    assert min(len(rows) for rows in plan(range(videos), batch=batch)) >= 2
 
 
 def test_a_plan_depends_on_seed_and_epoch_alone():
@@ -141,12 +133,6 @@ def test_sets_follow_each_other_and_a_batch_may_mix_them():
     assert texts.mask.tolist() == [[True, True, True], [True, True, False]]
     np.testing.assert_array_equal(texts.words[1, :2].numpy(), VIDEOS.texts[2][1])
     assert not texts.words[1, 2].any()
-
-
-def test_patches_can_stay_behind():
-    found, whole = (FeaturePairs([VIDEOS], patches=some).videos([0, 3]) for some in (False, True))
-    assert found.patches.shape == (2, 5, 0, DIM)
-    assert torch.equal(found.frames, whole.frames) and torch.equal(found.backbone, whole.backbone)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -280,35 +266,6 @@ def test_another_epoch_asks_for_frames_of_its_own(tuned):
     assert asked == [("b1", 4, 0), ("b1", 4, 3)]
 
 
-def test_a_system_and_its_encoder_are_trained_end_to_end(tuned, tmp_path):
-    torch.manual_seed(0)
-    sizes = Sizes(tuned.encoder.dim, tuned.encoder.channels)
-    model = Model(Stem(StemConfig(), sizes), Toy(sizes.dim))
-    before = {name: weight.detach().clone() for name, weight in tuned.named_parameters()}
-    read, told = Reader(), []
-    config = TrainingConfig(epochs=3, batch=4, rate=1e-3, encoder_rate=1e-4, micro_batch=2)
-    with PixelPairs(SETS, tuned, read) as pairs:
-        fit(
-            model,
-            pairs,
-            config,
-            tmp_path,
-            save=lambda place, epoch, score: tuned.save(place / "encoder"),
-            encoder=tuned,
-            on_step=told.append,
-        )
-    assert len(told) == 6
-    assert len(read.asked) <= 3 * 5  # once a video and epoch, though each is embedded twice
-    moved = [
-        (weight - before[name]).abs().max().item() for name, weight in tuned.named_parameters()
-    ]
-    assert 1e-4 < max(moved) < 1e-3
-    kept = ClipEncoder.load(str(tmp_path / "model" / "encoder"), "cpu")
-    np.testing.assert_array_equal(
-        kept.encode_texts(["a dog"]).sentence, tuned.encoder.encode_texts(["a dog"]).sentence
-    )
-
-
 @pytest.fixture(scope="module")
 def encoder(tmp_path_factory):
     place = tmp_path_factory.mktemp("clip")
@@ -358,15 +315,6 @@ def test_kept_frames_are_near_and_the_same_ever_after(encoder, item, tmp_path):
     assert len(other(item, 0, 0)) == 3  # another rule has a file of its own
 
 
-def test_a_video_that_cannot_be_read_is_no_matter_of_the_folder(encoder, tmp_path):
-    broken = tmp_path / "broken.mp4"
-    broken.write_bytes(b"none")
-    read = TrainingFrames(encoder, 4, Sampling(), kept=tmp_path / "frames")
-    with pytest.raises(VideoError, match="is not a video"):
-        read(Item("broken", broken), 0, 0)
-    assert not (tmp_path / "frames").exists()
-
-
 def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(encoder, item, tmp_path):
     (tmp_path / "frames").write_text("a file, not a folder")
     read = TrainingFrames(encoder, 4, Sampling(), kept=tmp_path / "frames")
@@ -386,14 +334,6 @@ def test_what_is_read_is_near_what_was_written(tmp_path, shape):
     found = read_filmstrip(tmp_path / "a.jpg")
     assert found.shape == (*shape, 3)
     assert np.abs(found.astype(int) - frames(*shape)).mean() < 2
-
-
-def test_frames_of_whole_blocks_do_not_touch_each_other(tmp_path):
-    black, white = np.zeros((24, 40, 3), np.uint8), np.full((24, 40, 3), 255, np.uint8)
-    write_filmstrip(tmp_path / "a.jpg", np.stack([black, white, black]))
-    found = read_filmstrip(tmp_path / "a.jpg")
-    assert [int(frame.min()) for frame in found] == [0, 255, 0]
-    assert [int(frame.max()) for frame in found] == [0, 255, 0]
 
 
 def test_what_is_no_filmstrip_is_refused(tmp_path):

@@ -17,7 +17,6 @@ from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
 from sureshot.research.training.distributed import (
-    average_gradients,
     broadcast,
     from_torchrun,
     gathered,
@@ -137,20 +136,6 @@ def test_with_dropout_both_processes_end_with_the_same_weights(both):
     assert all(torch.equal(weight, other[name]) for name, weight in one.items())
     noise = [drawn for process in both for drawn in process["dropout"]["drawn"]]
     assert len(set(noise)) == len(noise) == 2 * len(BATCHES)  # each process has its own
-
-
-def test_alone_nothing_happens():
-    net = model()
-    for weight in net.parameters():
-        weight.grad = torch.ones_like(weight)
-    grads = [weight.grad for weight in net.parameters()]
-    average_gradients(net.parameters())
-    same_start(net)
-    assert all(weight.grad is grad for weight, grad in zip(net.parameters(), grads, strict=True))
-    given = codes(2, 3)
-    assert gathered(given) is given
-    assert broadcast("x") == "x"
-    assert (rank(), world()) == (0, 1)
 
 
 @pytest.fixture

@@ -26,11 +26,9 @@ from sureshot.research.training.loop import (
     open_log,
     read_log,
     read_values,
-    running_mean,
     save_state,
 )
 from sureshot.research.training.recipe import TrainingConfig
-from tests.research.training.together import together
 from tests.research.training.toy import Pairs, Toy, model
 
 CONFIG = TrainingConfig(epochs=4, batch=5, rate=0.02, weight_decay=0.01, micro_batch=3)
@@ -274,11 +272,6 @@ def test_the_checkpoint_is_the_best_on_validation_or_the_last(tmp_path, keep, sc
     assert run.kept() == [kept, scores and scores[kept - 1]]
 
 
-def test_the_best_cannot_be_kept_without_validation(tmp_path):
-    with pytest.raises(SureshotError, match="no validation set"):
-        Run(tmp_path, dataclasses.replace(CONFIG, keep="best"))()
-
-
 def test_a_score_that_is_no_number_is_refused_and_the_good_checkpoint_stays(tmp_path):
     run = Run(tmp_path, scores=[1.0, math.nan])
     with pytest.raises(SureshotError, match="validation set is nan after epoch 2"):
@@ -321,14 +314,6 @@ def test_a_gradient_that_is_not_finite_names_the_batch(tmp_path):
     assert not (tmp_path / STATE).exists() and not (tmp_path / MODEL).exists()
 
 
-def test_a_folder_with_a_run_is_not_overwritten(tmp_path):
-    Run(tmp_path)()
-    before = (tmp_path / STATE).read_bytes()
-    with pytest.raises(SureshotError, match=r"There is a run in .* already; resume it"):
-        Run(tmp_path)()
-    assert (tmp_path / STATE).read_bytes() == before
-
-
 def test_a_run_with_other_settings_or_data_is_not_taken_up(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         Run(tmp_path, stop=5)()
@@ -337,20 +322,6 @@ def test_a_run_with_other_settings_or_data_is_not_taken_up(tmp_path):
     with pytest.raises(SureshotError, match="captions was 36 and is 33 now"):
         Run(tmp_path, pairs=Pairs(11, 3))(resume=True)
     Run(tmp_path, dataclasses.replace(CONFIG, workers=9))(resume=True)
-
-
-def test_other_settings_are_compared_by_their_dotted_path(tmp_path):
-    fixed = {"system": {"name": "toy", "deep": {"x": [1, 2]}}, "encoder": "abc"}
-    with pytest.raises(KeyboardInterrupt):
-        Run(tmp_path, stop=5)(fixed=fixed)
-    for other, message in (
-        ({"system": {"name": "toy", "deep": {"x": [1, 3]}}, "encoder": "abc"}, "system.deep.x was"),
-        ({"system": {"name": "toy", "deep": {"x": [1, 2]}}}, "encoder was abc and is None now"),
-        (fixed | {"stem": 1}, "stem was None and is 1 now"),
-    ):
-        with pytest.raises(SureshotError, match=message.replace(".", r"\.")):
-            Run(tmp_path)(resume=True, fixed=other)
-    Run(tmp_path)(resume=True, fixed=fixed)
 
 
 def test_a_plot_that_cannot_be_written_is_a_note_and_no_failure(tmp_path):
@@ -396,38 +367,6 @@ def test_an_encoder_is_trained_at_its_own_rate_and_kept_in_the_state(tmp_path):
         assert torch.equal(kept["weights.encoder.weight"], pairs.encoder.weight)
     assert moved[0.0] == 0
     assert 1e-5 < moved[1e-4] < 2e-3
-
-
-def run_together(folder):
-    """A run of two processes; each has first weights of its own."""
-    from pathlib import Path
-
-    from sureshot.research.training.distributed import rank
-
-    run = Run(Path(folder), dropout=0.0, seed=rank(), scores=[1.0, 2.0, 0.0, 1.5])
-    fitted = run()
-    return {
-        "weights": run.net.state_dict(),
-        "told": len(run.told),
-        "saved": len(run.saved),
-        "fitted": [fitted.epoch, fitted.score],
-    }
-
-
-@pytest.mark.slow
-def test_two_processes_fit_what_one_fits_and_only_one_writes(tmp_path):
-    import functools
-
-    alone = Run(tmp_path / "alone", dropout=0.0, scores=[1.0, 2.0, 0.0, 1.5])
-    alone()
-    both = together(functools.partial(run_together, str(tmp_path / "both")))
-    assert [found["told"] for found in both] == [12, 0]
-    assert [found["saved"] for found in both] == [2, 0]
-    for found in both:
-        assert found["fitted"] == [2, 2.0]
-        for name, weight in alone.net.state_dict().items():
-            torch.testing.assert_close(found["weights"][name], weight, atol=1e-5, rtol=0)
-    assert len(read_log(tmp_path / "both" / LOG)) == 16
 
 
 def test_labels_of_pairs_join_the_codes_of_their_texts(tmp_path, monkeypatch):
@@ -515,11 +454,3 @@ def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch
     with pytest.raises(SureshotError, match=r"pip install 'sureshot\[plots\]'"):
         draw(tmp_path / "a.png", [1.0])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_the_running_mean_is_a_weighted_mean():
-    values = [3.0, -1.0, 2.5, 0.0]
-    for end, found in enumerate(running_mean(values, 0.8), 1):
-        weights = 0.8 ** np.arange(end)[::-1]
-        assert found == pytest.approx((weights * values[:end]).sum() / weights.sum())
-    assert running_mean([]) == []

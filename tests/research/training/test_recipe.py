@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.media.sampling_rule import Sampling
 from sureshot.models.systems.base import Sizes, load_system
 from sureshot.research.training.recipe import EncoderRecipe, Recipe, TrainingConfig
 from tests.paths import ROOT
@@ -82,15 +81,6 @@ def test_overrides_replace_and_their_paths_start_at_the_file_too(place, monkeypa
     assert recipe.training.epochs == 7
     assert recipe.train[0].root == place / "other.csv"
     assert recipe.system["layers"] == 2
-
-
-def test_absolute_paths_and_the_home_folder_stay(place, monkeypatch):
-    monkeypatch.setenv("HOME", "/home/someone")
-    recipe = load(place, "train.0.root=/data/x.csv", "train.0.videos=~/clips")
-    assert recipe.train[0].root == Path("/data/x.csv")
-    assert recipe.train[0].videos == Path("/home/someone/clips")
-    nobody = load(place, "train.0.root=~no-such-user/x.csv").train[0].root
-    assert nobody == place / "~no-such-user/x.csv"
 
 
 def test_a_path_may_name_a_variable_of_the_environment(place, monkeypatch):
@@ -255,11 +245,3 @@ def test_not_everything_can_be_held_out(place):
 def test_what_does_not_go_together_is_refused(make, words):
     with pytest.raises(SureshotError, match=words):
         make()
-
-
-def test_captions_follow_the_encoder_unless_they_are_named():
-    frozen, tuned = EncoderRecipe(), EncoderRecipe(name="clip", tuned=True)
-    assert TrainingConfig().for_encoder(frozen).captions == "one"
-    assert TrainingConfig().for_encoder(tuned).captions == "all"
-    assert TrainingConfig(captions="one").for_encoder(tuned).captions == "one"
-    assert EncoderRecipe(sampling="head", fps=1.0).rule == Sampling("head", 1.0)

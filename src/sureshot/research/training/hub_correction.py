@@ -24,7 +24,6 @@ from sureshot.research.scores import bank_similarity, similarity, stored_videos
 VIDEOS = 512  # from elsewhere; four times as many tell absent queries a little better
 CAPTIONS, K = 512, 16  # four times as many gain a few tenths more, see LOG.md
 WEIGHTS = (0.25, 0.5, 0.75, 1.0)
-_BATCH = 64
 _RESAMPLES = 1000
 
 # Scores of captions with the videos of a gallery, those of the bank's captions with the same
@@ -81,10 +80,8 @@ def fit_hub_bank(
         model=scorer.fingerprint,
         source=" and ".join(split.title() for split in splits),
     )
-    return (
-        bank,
-        f"{none}; {len(mask)} videos are kept" if weight is None else f"{bank.title}: {found}",
-    )
+    kept = f"{none}; {len(mask)} videos are kept"
+    return bank, kept if weight is None else f"{bank.title}: {found}"
 
 
 def save(
@@ -186,20 +183,12 @@ def _hits(
 
 def encode_captions(encoder: Encoder, captions: Sequence[str], words: bool) -> TextFeatures:
     """All captions in one value as a bank keeps it: 16 bits, words only where they are read."""
-    parts = [
-        encoder.encode_texts(captions[first : first + _BATCH])
-        for first in range(0, len(captions), _BATCH)
-    ]
-    longest = max(part.words.shape[1] for part in parts) if words else 0
-
-    def padded(arrays: list[np.ndarray]) -> np.ndarray:
-        return np.concatenate([_longer(array[:, :longest], longest) for array in arrays])
-
+    found, most = encoder.encode_texts(captions), None if words else 0
     return TextFeatures(
-        sentence=_halved(np.concatenate([part.sentence for part in parts])),
-        words=_halved(padded([part.words for part in parts])),
-        mask=padded([part.mask for part in parts]),
-        truncated=np.concatenate([part.truncated for part in parts]),
+        sentence=_halved(found.sentence),
+        words=_halved(found.words[:, :most]),
+        mask=found.mask[:, :most],
+        truncated=found.truncated,
     )
 
 

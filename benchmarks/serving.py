@@ -69,9 +69,9 @@ def _bare(db: str) -> float:
 @contextlib.contextmanager
 def _served(db: str, home: str) -> Iterator[tuple[str, int]]:
     """The address of a server, and the id of its process."""
-    command = [sys.executable, "-m", "sureshot", "serve", "--port", "0", "--db", db]
+    command = [sys.executable, "-m", "sureshot", "serve", "--no-token", "--port", "0", "--db", db]
     process = subprocess.Popen(
-        [*command, "--root", home],
+        command,
         stderr=subprocess.PIPE,
         text=True,
         env=os.environ | {"XDG_CACHE_HOME": home},  # nothing is there from before

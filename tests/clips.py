@@ -105,7 +105,7 @@ def patterns(count: int, size: tuple[int, int] = (96, 64), seed: int = 0) -> lis
 def remuxed(path: Path, target: Path, **options: str) -> Path:
     """The same video stream in another container or laid out differently, not encoded again."""
     with av.open(path) as source, av.open(target, "w", options=options) as container:
-        stream = container.add_stream_from_template(source.streams.video[0])
+        stream = container.add_stream_from_template(source.streams.video[0], opaque=True)
         for packet in source.demux(source.streams.video[0]):
             if packet.dts is not None:
                 packet.stream = stream

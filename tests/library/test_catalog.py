@@ -122,7 +122,7 @@ def test_the_newest_come_first_and_failed_ones_not_at_all(store, tmp_path) -> No
     index(str(tmp_path / "db"), folder)
     newest = list_videos(store, limit=2, newest=True)
     assert (newest.videos[0].path.name, len(newest.videos), newest.after) == ("b.mp4", 2, None)
-    assert newest.to_dict()["said"] == "4 videos, 3 s"
+    assert newest.to_dict()["said"] == "3 videos, 3 s"
     assert "d.mp4" not in {r.path.name for r in list_videos(store, limit=9, newest=True).videos}
 
 

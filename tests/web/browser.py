@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 
 import pytest
@@ -41,8 +42,8 @@ def launched() -> Iterator[object]:
 
 
 @contextlib.contextmanager
-def served(*arguments: object, home: object) -> Iterator[str]:
-    """The address of a server in a process of its own.
+def served(*arguments: object, home: object) -> Iterator[tuple[str, dict[str, str]]]:
+    """The address of a server in a process of its own, and the header that programs send it.
 
     Args:
         arguments: options of `sureshot serve`.
@@ -55,8 +56,14 @@ def served(*arguments: object, home: object) -> Iterator[str]:
     )
     assert process.stderr is not None
     try:
-        yield process.stderr.readline().split()[3]
+        address, _, token = process.stderr.readline().split()[3].partition("?token=")
+        yield address, {"Authorization": f"Bearer {token}"}
     finally:
         process.terminate()
         left = process.communicate(timeout=300)[1]
     assert (process.returncode, left) == (0, "")
+
+
+def asked(address: str, known: dict[str, str], **more: str) -> urllib.request.Request:
+    """A request of a program."""
+    return urllib.request.Request(address, headers=known | more)

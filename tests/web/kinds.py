@@ -9,7 +9,10 @@ from PIL import Image
 from sureshot.models.encoders.toy import COLOURS
 from tests.clips import film, remuxed
 
-KINDS = ("h264", "hevc", "mpeg4", "vp9", "av1", "mjpeg", "mpeg2", "gif", "frames", "mkv")
+KINDS = (
+    *("h264", "hevc", "mpeg4", "vp9", "av1", "mjpeg", "mpeg2", "gif", "frames"),
+    *("h264-mkv", "vp9-mkv", "av1-mkv"),
+)
 _RATE = 10
 # Written once by SVT-AV1 and kept: as root that encoder gives the process that calls it the highest
 # real-time priority, which every browser and server it starts inherits; two of them that wait for
@@ -45,8 +48,13 @@ def written(kind: str, folder: Path) -> Path:
         for number, picture in enumerate(pictures[:: 2 * _RATE // 2]):  # one a second
             Image.fromarray(picture).save(place / f"{number:03}.png")
         return place
-    if kind == "mkv":
-        return remuxed(written("h264", folder), folder / "again.mkv")
+    if kind.endswith("-mkv"):
+        (folder / "before").mkdir()
+        made = remuxed(
+            written(kind.removesuffix("-mkv"), folder / "before"), folder / f"{kind}.mkv"
+        )
+        shutil.rmtree(folder / "before")
+        return made
     if kind == "av1":
         return Path(shutil.copy(_AV1, folder))
     suffix, codec, pixels = _ENCODERS[kind]

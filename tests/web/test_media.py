@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import io
 import os
+import stat
 import subprocess
 import threading
 import time
@@ -19,15 +20,17 @@ from starlette.routing import Route
 from starlette.testclient import TestClient
 
 from sureshot.errors import SureshotError, VideoError
+from sureshot.library import catalog
 from sureshot.paths import absolute, video_id
 from sureshot.web.media import ClipCache, file_reply
 from sureshot.web.schema import HANDLERS, DiskFullError
 from tests.small_library import index
 from tests.web.kinds import KINDS, written
-from tests.web.visitor import UNKNOWN, visiting
+from tests.web.visitor import ALLOWED, UNKNOWN, visiting
 
 DATA = bytes(range(256)) * 4
 FILE = Path(__file__)
+ID = "0" * 32  # of a video
 
 
 @pytest.fixture
@@ -188,10 +191,10 @@ def filling(size: int, made: list[int] | None = None):
 
 def test_a_film_is_made_once_and_kept(tmp_path) -> None:
     cache, made = ClipCache(tmp_path / "films"), []
-    one = cache.film("a", filling(5, made))
-    assert cache.film("a", filling(5, made)) == one and made == [5]
-    assert cache.has("a") and not cache.has("b")
-    assert cache.film("b", filling(5, made)) != one
+    one = cache.film(ID, "a", filling(5, made))
+    assert cache.film(ID, "a", filling(5, made)) == one and made == [5]
+    assert cache.find(ID, "a") == one and cache.find(ID, "b") is None
+    assert cache.film(ID, "b", filling(5, made)) != one
 
 
 def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
@@ -201,7 +204,7 @@ def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
         time.sleep(0.05)
         filling(5, made)(path)
 
-    threads = [threading.Thread(target=cache.film, args=("a", slowly)) for _ in range(50)]
+    threads = [threading.Thread(target=cache.film, args=(ID, "a", slowly)) for _ in range(50)]
     for thread in threads:
         thread.start()
     for thread in threads:
@@ -211,11 +214,11 @@ def test_fifty_who_ask_at_once_have_it_made_once(tmp_path) -> None:
 
 def test_the_oldest_go_when_there_is_too_much(tmp_path) -> None:
     cache = ClipCache(tmp_path, size=25)
-    paths = [cache.film(name, filling(10)) for name in "ab"]
+    paths = [cache.film(ID, name, filling(10)) for name in "ab"]
     for age, path in zip((20, 10), paths, strict=True):
         os.utime(path, (time.time() - age,) * 2)
-    cache.film("a", filling(10))  # asked for again: no longer the oldest
-    cache.film("c", filling(10))
+    cache.film(ID, "a", filling(10))  # asked for again: no longer the oldest
+    cache.film(ID, "c", filling(10))
     assert [path.exists() for path in paths] == [True, False]
 
 
@@ -225,8 +228,43 @@ def test_a_film_that_cannot_be_made_leaves_nothing(tmp_path) -> None:
         raise VideoError("is damaged")
 
     with pytest.raises(VideoError, match="is damaged"):
-        ClipCache(tmp_path).film("a", fail)
+        ClipCache(tmp_path).film(ID, "a", fail)
     assert not list(tmp_path.iterdir())
+
+
+def test_films_are_for_this_account_alone_and_not_kept_for_ever(tmp_path) -> None:
+    (tmp_path / "films").mkdir(mode=0o755)
+    cache = ClipCache(tmp_path / "films")
+    film = cache.film(ID, "a", filling(10))
+    modes = [stat.S_IMODE(path.stat().st_mode) for path in (film.parent, film)]
+    assert modes == [0o700, 0o600]
+    film.write_bytes(b"")  # cut short: made again
+    assert cache.film(ID, "a", filling(10)).read_bytes() == b"x" * 10
+    os.utime(film, (time.time() - 100,) * 2)
+    ClipCache(tmp_path / "films", age=1000)
+    assert film.exists()
+    ClipCache(tmp_path / "films", age=10)
+    assert not film.exists()
+
+
+@pytest.mark.parametrize("way", ["removed", "gone", "reset"])
+def test_films_go_with_their_video(tmp_path, monkeypatch, way) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    path = written("mpeg4", tmp_path)
+    index(str(tmp_path / "db"), path)
+    films = catalog.films_dir()
+    ClipCache(films).film(ID, "of another", filling(10))
+    with visiting(tmp_path / "db", films) as client:
+        assert client.get(f"/api/media/{video_id(path)}?at=1").status_code == 200
+        assert len(list(films.iterdir())) == 2
+        if way == "removed":
+            assert client.delete(f"/api/videos/{video_id(path)}", headers=ALLOWED).is_success
+        elif way == "reset":
+            catalog.reset(str(tmp_path / "db"))
+        else:
+            path.unlink()
+            assert client.get(f"/api/media/{video_id(path)}?at=1").status_code == 410
+    assert [film.name[:32] for film in films.iterdir()] == [ID]
 
 
 def test_a_disk_that_is_really_full(tmp_path) -> None:
@@ -241,11 +279,11 @@ def test_a_disk_that_is_really_full(tmp_path) -> None:
         pytest.skip("needs the right to mount a small file system")
     try:
         cache = ClipCache(disk / "films")
-        old = cache.film("old", filling(600_000))
-        assert cache.film("new", filling(600_000)).exists() and not old.exists()
+        old = cache.film(ID, "old", filling(600_000))
+        assert cache.film(ID, "new", filling(600_000)).exists() and not old.exists()
         with pytest.raises(DiskFullError, match="no room for a film"):
-            cache.film("larger", filling(2_000_000))
-        assert cache.film("small", filling(1000)).stat().st_size == 1000
+            cache.film(ID, "larger", filling(2_000_000))
+        assert cache.film(ID, "small", filling(1000)).stat().st_size == 1000
     finally:
         subprocess.run(["umount", str(disk)], check=True)
 
@@ -253,7 +291,7 @@ def test_a_disk_that_is_really_full(tmp_path) -> None:
 def test_a_folder_that_cannot_be_made_is_told(tmp_path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(SureshotError, match="cannot be written"):
-        ClipCache(tmp_path / "file").film("a", filling(1))
+        ClipCache(tmp_path / "file").film(ID, "a", filling(1))
 
 
 @pytest.fixture(scope="module")

@@ -41,22 +41,20 @@ def shop(tmp_path_factory):
     root = tmp_path_factory.mktemp("page")
     (root / "videos").mkdir()
     for kind in KINDS:
-        if kind != "mkv":
-            written(kind, root / "videos")
-    (root / "again").mkdir()
-    written("mkv", root / "again").rename(root / "videos" / "mkv.mkv")
+        written(kind, root / "videos")
+    (root / "videos" / "broken.mp4").write_text("no video")
     index(str(root / "db"), root / "videos")
-    with served("--db", root / "db", "--root", root, home=root) as address:
-        yield address, root
+    with served("--db", root / "db", "--root", root, home=root) as (address, known):
+        yield address, root, known
 
 
 @pytest.fixture
 def page(browser, shop):
     """An open page; nothing on it may fail silently or come from elsewhere."""
-    yield from opened(browser, shop[0])
+    yield from opened(browser, shop[0], shop[2])
 
 
-def opened(browser, address, **settings):
+def opened(browser, address, known, **settings):
     context = browser.new_context(viewport={"width": 1280, "height": 800}, **settings)
     context.set_default_timeout(WAIT)
     context.grant_permissions(["clipboard-read", "clipboard-write"])
@@ -67,7 +65,8 @@ def opened(browser, address, **settings):
         "console", lambda message: wrong.append(message.text) if message.type == "error" else None
     )
     page.on("request", lambda r: r.url.startswith((address, "blob:")) or wrong.append(r.url))
-    page.goto(address)
+    page.goto(f"{address}?token={known['Authorization'].removeprefix('Bearer ')}")
+    page.wait_for_url(address)  # the token stays in no history
     yield page
     assert [text for text in wrong if not any(known in text for known in KNOWN)] == []
     context.close()
@@ -97,12 +96,10 @@ def colour(page):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_click_plays_every_kind_at_its_moment_and_seeks(page, shop, kind) -> None:
-    name = {"frames": "frames", "vp9": "vp9.webm", "mjpeg": "mjpeg.avi", "mpeg2": "mpeg2.mpg"}
-    file = name.get(kind, {"gif": "gif.gif", "mkv": "mkv.mkv"}.get(kind, f"{kind}.mp4"))
-    folder = shop[1] / "videos" / file
-    page.goto(f"{shop[0]}?q=blue&folder={folder}")
+    (file,) = [path for path in (shop[1] / "videos").iterdir() if path.stem == kind]
+    page.goto(f"{shop[0]}?q=blue&folder={file}")
     hit = page.locator(".hit").first
-    assert hit.locator("strong").inner_text() == file
+    assert hit.locator("strong").inner_text() == file.name
     hit.locator(".thumb").click()
     assert colour(page) == 2
     until(page, "mark.style.left !== ''")
@@ -151,6 +148,8 @@ def test_with_keys_alone(page) -> None:
     page.locator(".hit >> nth=1 >> [data-verdict=right][aria-pressed=true]").wait_for()
     page.keyboard.press("n")
     page.locator(".hit >> nth=1 >> [data-verdict=wrong][aria-pressed=true]").wait_for()
+    page.keyboard.press("n")  # taken back
+    page.locator(".hit >> nth=1 >> [data-verdict=wrong][aria-pressed=false]").wait_for()
     page.keyboard.press("Escape")
     assert page.locator("#player").is_hidden()
     page.keyboard.press("/")
@@ -161,7 +160,7 @@ def test_with_keys_alone(page) -> None:
 @pytest.mark.parametrize("size", SIZES)
 def test_it_fits_and_can_be_read_by_everybody(browser, shop, size, scheme) -> None:
     axe = pytest.importorskip("axe_playwright_python.sync_playwright")
-    for page in opened(browser, shop[0], color_scheme=scheme):
+    for page in opened(browser, shop[0], shop[2], color_scheme=scheme):
         page.set_viewport_size(dict(zip(("width", "height"), SIZES[size], strict=True)))
         search(page, "blue")
         page.locator(".thumb").first.click()
@@ -203,6 +202,7 @@ def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
     search(page, "blue")
     page.locator(".hit").first.get_by_text("More like this").click()
     page.wait_for_url("**/?like=*")
+    assert page.locator("#query").input_value() == ""
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
     page.locator(".thumb").first.click()
     assert colour(page) == 2
@@ -274,6 +274,32 @@ def test_filters_hold_for_a_search_and_stand_in_its_address(page) -> None:
     page.locator(".hit").first.wait_for()
 
 
+def test_the_page_counts_as_the_terminal_does_and_names_what_failed(page, shop) -> None:
+    page.locator(".tile").first.wait_for()
+    page.locator("#manage").click()
+    page.locator("#held").get_by_text(f"Videos {len(KINDS)}, ").wait_for()
+    assert page.locator("#shelf-title").inner_text().startswith(f"{len(KINDS)} videos, ")
+    page.locator("#unread summary").get_by_text("1 could not be indexed").click()
+    assert "broken.mp4: is not a video" in page.locator("#unread li").inner_text()
+
+
+def test_notes_about_a_search_are_above_its_hits(page, shop) -> None:
+    page.goto(f"{shop[0]}?q={'+'.join(['blue'] * 40)}")
+    page.locator(".hit").first.wait_for()
+    note = page.locator("#notes").get_by_text("longer than the model reads").bounding_box()
+    assert note["y"] < page.locator(".hit").first.bounding_box()["y"]
+
+
+def test_an_answer_that_is_no_json_is_said_too(page) -> None:
+    search(page, "blue")
+    fault = {"status": 500, "body": "Internal Server Error"}
+    page.route("**/api/**", lambda route: route.fulfill(**fault))
+    page.locator(".thumb").first.click()
+    page.locator("#playing").get_by_text("The server could not answer that (500").wait_for()
+    page.locator("#query").fill("red")
+    page.locator("#verdict").get_by_text("The server could not answer that (500").wait_for()
+
+
 def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.goto(f"{shop[0]}?q=blue&since=2024-02-02&until=2024-01-01")
     page.get_by_text("The first day is after the last one").wait_for()
@@ -293,8 +319,8 @@ def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_pa
         coloured(folder / f"{number}.mp4", ["red", "blue"], seconds=3, rate=10)
     (folder / "broken.mp4").write_text("no video")
     options = ("--db", tmp_path / "db", "--root", tmp_path / "root")
-    with served(*options, home=tmp_path) as address:
-        for page in opened(browser, address):
+    with served(*options, home=tmp_path) as (address, known):
+        for page in opened(browser, address, known):
             page.get_by_text("Nothing is indexed yet").first.wait_for()
             page.get_by_text(str(tmp_path / "root")).click()
             page.get_by_role("button", name="holidays").click()
@@ -322,8 +348,8 @@ def test_ten_clicks_change_the_percentages_on_the_page_and_in_the_terminal(
     if not clips.is_dir():
         pytest.skip("the sample clips are not here; `make demo` fetches them")
     sureshot.index(clips, db=tmp_path / "db")
-    with served("--db", tmp_path / "db", home=tmp_path) as address:
-        for page in opened(browser, address):
+    with served("--db", tmp_path / "db", home=tmp_path) as (address, known):
+        for page in opened(browser, address, known):
             page.goto(f"{address}?q=cooking+pasta+in+a+kitchen")
             page.get_by_text("Probably not in your videos:").wait_for()
             assert page.locator(".hit").count() and page.locator("#hits").is_hidden()

@@ -1,19 +1,23 @@
 """Searching, listing and judging over HTTP."""
 
 import io
+import os
 import shutil
 import time
 
 import numpy as np
 import pytest
 from PIL import Image
+from starlette.testclient import TestClient
 
 from sureshot.library.catalog import status
 from sureshot.library.search import open_index
 from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import index
-from tests.web.visitor import ALLOWED, UNKNOWN, visiting
+from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of, visiting
 
 
 def without_time(values):
@@ -231,6 +235,51 @@ def test_what_is_gone_or_turned_into_something_else_has_no_thumbnail(own, tmp_pa
         path.unlink(missing_ok=True)
 
 
+ADDRESSES = (
+    *("/api/thumbnail/{}", "/api/playing/{}", "/api/media/{}", "/api/cut/{}?start=0&end=1"),
+    *("/api/like?video={}&at=1&frame=true", "/api/describe?video={}&text=red&at=1"),
+)
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_a_pipe_in_the_place_of_a_video_is_not_waited_for(own, tmp_path, address) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    path.unlink()
+    os.mkfifo(path)
+    reply = own.get(address.format(video_id(path)))
+    assert reply.status_code == 422
+    assert "not a regular file any more" in reply.json()["error"]["message"]
+
+
+def test_links_lead_out_of_no_root(tmp_path) -> None:
+    site, private = tmp_path / "site", tmp_path / "private"
+    (private / "frames").mkdir(parents=True)
+    (site / "frames").mkdir(parents=True)
+    for folder in (site, private):
+        coloured(folder / "swapped.mp4", ["red"], seconds=1, rate=5)
+        coloured(folder / "own.mp4", ["blue"], seconds=2, rate=5)
+        for number in range(2):
+            (folder / "frames" / f"{number}.png").write_bytes(picture((0, 255, number)))
+    (site / "album").symlink_to(private)
+    index(str(tmp_path / "db"), site)
+    shown = [path for path in (site / "album").rglob("*") if path.suffix == ".mp4"]
+    (site / "swapped.mp4").unlink()
+    (site / "swapped.mp4").symlink_to(private / "own.mp4")
+    (site / "frames" / "1.png").unlink()
+    (site / "frames" / "1.png").symlink_to(private / "frames" / "1.png")
+    outside = [site / "swapped.mp4", site / "frames", *shown]
+    session = Session(ServeOptions(db=str(tmp_path / "db")), within=[site])
+    with TestClient(app_of(session, ClipCache(tmp_path / "films")), base_url=HERE) as client:
+        assert client.get(f"/api/thumbnail/{video_id(site / 'own.mp4')}").status_code == 200
+        for path in outside:
+            for address in ADDRESSES:
+                reply = client.get(address.format(video_id(path)))
+                assert reply.status_code == 404, (path, address)
+    session.close()
+    with visiting(tmp_path / "db", tmp_path / "films") as client:  # without --root all is played
+        assert client.get(f"/api/thumbnail/{video_id(site / 'swapped.mp4')}").status_code == 200
+
+
 # --- percentages ----------------------------------------------------------------------------------
 
 
@@ -268,6 +317,21 @@ def test_a_click_is_kept_and_may_be_taken_back(judged, tmp_path) -> None:
     assert say(judged, "red", "absent", [first, second]).json()["state"] == "absent"
     assert say(judged, "red", "right", [first]).json()["state"] == "present"
     assert status(str(tmp_path / "db")).judged == 1
+
+
+def test_a_verdict_can_be_taken_back_by_moment_and_as_a_whole(judged, tmp_path) -> None:
+    first, second, *_ = moments(judged, "red")
+    say(judged, "red", "right", [first])
+    say(judged, "red", "wrong", [second])
+    told = say(judged, "red", "unjudged", [first]).json()
+    assert (told["judged"], told["state"]) == (1, "not found")
+    assert [one["id"] for one in told["moments"]] == [second["video"]]
+    told = say(judged, "red", "unjudged", [second]).json()
+    assert (told["judged"], told["state"], told["moments"]) == (0, "", [])
+    assert status(str(tmp_path / "db")).judged == 0
+    say(judged, "red", "absent", [first, second])
+    assert say(judged, "red", "unjudged", [first, second]).json()["judged"] == 0
+    assert say(judged, "red", "right", [first]).json()["state"] == "present"
 
 
 def test_a_click_needs_a_meaning(judged) -> None:

@@ -114,7 +114,7 @@ def test_so_many_run_at_once_so_many_wait_and_the_rest_is_turned_away() -> None:
         return "done"
 
     async def all_at_once() -> list[str | BaseException]:
-        lane = WorkQueue(2, 6)
+        lane = WorkQueue(2, 6, 60)
         asked = [asyncio.create_task(lane.run(Asker(), work)) for _ in range(9)]
         while running[0] < 2:  # until both threads are at it
             await asyncio.sleep(0.01)
@@ -133,7 +133,7 @@ def test_who_has_gone_gets_nothing_done() -> None:
     done: list[int] = []
 
     async def ask() -> None:
-        lane = WorkQueue(1, 2, low_priority=True)
+        lane = WorkQueue(1, 2, 60, low_priority=True)
         with pytest.raises(ClientDisconnect):
             await lane.run(Asker(gone=True), lambda: done.append(1))
         await lane.run(Asker(), lambda: done.append(2))
@@ -141,6 +141,23 @@ def test_who_has_gone_gets_nothing_done() -> None:
 
     asyncio.run(ask())
     assert done == [2]
+
+
+def test_what_hangs_is_given_up_and_keeps_nothing_else_waiting() -> None:
+    hangs = threading.Event()
+
+    async def ask() -> list[str | BaseException]:
+        lane = WorkQueue(2, 20, 0.05)
+        asked = [lane.run(Asker(), hangs.wait) for _ in range(6)]
+        ended = await asyncio.gather(*asked, return_exceptions=True)
+        assert await lane.run(Asker(), lambda: "done") == "done"
+        lane.close()
+        return ended
+
+    ended = asyncio.run(ask())
+    hangs.set()
+    assert [type(one) for one in ended] == [BusyError] * 6
+    assert "was given up" in str(ended[0])
 
 
 class Slow(Searcher):

@@ -9,19 +9,18 @@ from starlette.types import ASGIApp
 
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.security import TOKEN as HEADER
+from sureshot.web.security import CHANGES
 from sureshot.web.server import make_app
 from sureshot.web.session import ServeOptions, Session
 
 HERE = "http://127.0.0.1:8460"
-TOKEN = "a secret of the tests"
-ALLOWED = {HEADER: TOKEN}
+ALLOWED = {CHANGES: "1"}
 UNKNOWN = "0" * 32
 
 
 def app_of(desk: Session, cache: ClipCache, jobs: Jobs | None = None, *roots: Path) -> ASGIApp:
     """The server of an index, by default with nothing that may be indexed."""
-    return make_app(desk, cache, jobs or Jobs(desk), Roots(roots), token=TOKEN)
+    return make_app(desk, cache, jobs or Jobs(desk), Roots(roots))
 
 
 @contextlib.contextmanager

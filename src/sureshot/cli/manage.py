@@ -172,10 +172,14 @@ def serve(
         list[Path] | None,
         path_option(
             "--root",
-            help="A folder below which the page may index.",
+            help="A folder below which the page may index; what leads out of it is not played.",
             show_default="your home folder",
         ),
     ] = None,
+    no_token: Annotated[
+        bool,
+        typer.Option("--no-token", help="Let in every account of this machine, without a token."),
+    ] = False,
     model: Model = None,
     device: Device = None,
 ) -> int:
@@ -194,7 +198,7 @@ def serve(
         raise MistypedError(f"--host is {host!r}; give a name or an address, such as 127.0.0.1.")
     err = console(err=True)
 
-    def ready(address: str) -> None:
+    def ready(address: str, once: str) -> None:
         err.print(f"Sureshot is at {address} (Ctrl-C ends it)")
         if not is_loopback(host):
             err.print(
@@ -204,11 +208,17 @@ def serve(
                 style="bold yellow",
             )
         if open_page:
-            typer.launch(address)
+            typer.launch(once)
 
     options = ServeOptions(db=db, model=model, device=device)
     run_server(
-        options, host=host, port=port, password_file=password_file, roots=roots or (), ready=ready
+        options,
+        host=host,
+        port=port,
+        password_file=password_file,
+        with_token=not no_token,
+        roots=roots or (),
+        ready=ready,
     )
     _leave()
     return 0

@@ -4,7 +4,7 @@ import base64
 import contextlib
 import glob
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time
 from pathlib import Path
@@ -17,7 +17,7 @@ from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.media.discover import is_away, is_gone
 from sureshot.models.hub_bank import bank_of
-from sureshot.paths import absolute, index_place
+from sureshot.paths import absolute, cache_dir, index_place
 from sureshot.progress import Progress
 from sureshot.settings import to_values
 from sureshot.store.index import Store
@@ -188,12 +188,27 @@ def remove(
         store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
     store.remove(list(chosen.values()))
     store.compact()
+    forget_films(chosen.values())
     return len(chosen)
+
+
+def films_dir() -> Path:
+    """Where `sureshot serve` keeps films that it had to make, which begin with the video's id."""
+    return cache_dir() / "films"
+
+
+def forget_films(records: Iterable[VideoRecord]) -> None:
+    """Delete the films that were made of videos to be played."""
+    for record in records:
+        for film in films_dir().glob(f"{record.id}-*.mp4"):
+            film.unlink(missing_ok=True)
 
 
 def reset(db: str | Path | None = None) -> bool:
     """Delete a whole index; whether there was one."""
     there = has_index(db)
+    with contextlib.suppress(SureshotError):  # one that is damaged goes all the same
+        forget_films(Store.open(index_place(db)).videos())
     # Where there is none, what a killed deletion has left of one goes.
     Store.delete(index_place(db))
     return there
@@ -276,9 +291,11 @@ def list_videos(
     """
     last = None if after is None else _place(after)
     records = [r for r in store.videos() if is_selected(r, folder)]
+    if newest:
+        records = [record for record in records if not record.reason]  # as `status` counts
     left = [r for r in records if last is None or r.path > last]
     if newest:
-        left = sorted((r for r in left if r.windows), key=lambda r: (-r.mtime_ns, r.path))
+        left = sorted(left, key=lambda r: (-r.mtime_ns, r.path))
     page = left[:limit]
     more = _mark(page[-1].path) if len(left) > limit and not newest else None
     seconds = sum((record.duration for record in records), 0.0)

@@ -15,6 +15,7 @@ from sureshot.library.labels import (
     drop_half_line,
     labels_of_index,
     read_labels,
+    together,
 )
 from sureshot.library.query_checks import clean
 from sureshot.library.results import JSON_SCHEMA, Hit
@@ -58,8 +59,9 @@ class Judgements:
     def add(self, label: Label) -> None:
         """Keep a judged query; it is on the disk when this returns."""
         append(self.file, label)
-        old = self._labels.get(label.query)
-        self._labels[label.query] = label if old is None else old.updated(label)
+        old = self._labels.pop(label.query, None)
+        for known in together([label] if old is None else [old, label]):
+            self._labels[label.query] = known
 
     def of(self, query: str) -> Label | None:
         """What is known of a query; None for one that was not judged."""

@@ -53,14 +53,15 @@ State = Literal["present", "absent", "not found"]
 class JudgedMoment:
     """Whether a stretch of a video is right for a query; times in seconds.
 
-    Without an end it is about the video as a whole, whose best moment is meant.
+    Without an end it is about the video as a whole, whose best moment is meant. Where ``right`` is
+    None, earlier judgements of it are taken back.
 
     Attributes:
         digest: digest of the video's content, by which it is found when it was moved; else empty.
     """
 
     video: Path
-    right: bool
+    right: bool | None
     start: float = 0.0
     end: float = math.inf
     digest: str = ""
@@ -123,13 +124,15 @@ class Label:
         A right video outweighs the word that there is none, unless the later one takes it back.
         """
         kept = [m for m in self.moments if not any(_overrules(later, m) for later in new.moments)]
+        said = [m for m in new.moments if m.right is not None]
         label = Label(
             query=self.query,
-            moments=tuple(dict.fromkeys((*kept, *new.moments))),
+            moments=tuple(dict.fromkeys((*kept, *said))),
             complete=self.complete or new.complete,
         )
-        said = "absent" in (self.state, new.state)
-        return replace(label, absent=said and not label.relevant)
+        still_absent = self.state == "absent" and len(said) == len(new.moments)
+        is_absent = still_absent or new.state == "absent"
+        return replace(label, absent=is_absent and not label.relevant)
 
     def to_line(self) -> str:
         """The JSON of one line of a file, in ASCII, with the newline at its end."""
@@ -139,7 +142,8 @@ class Label:
             "relevant": [os.fspath(video) for video in self.relevant],
         }
         if not self.complete:
-            videos = dict.fromkeys(os.fspath(moment.video) for moment in self.moments)
+            said = [moment for moment in self.moments if moment.right is not None]
+            videos = dict.fromkeys(os.fspath(moment.video) for moment in said)
             value |= {"judged": list(videos), "absent": self.absent}
         if self.timed:
             value["moments"] = [
@@ -159,11 +163,17 @@ def _overrules(new: JudgedMoment, old: JudgedMoment) -> bool:
 
 
 def together(labels: Iterable[Label]) -> list[Label]:
-    """Labels with those of one query as one, in the order in which queries first come."""
+    """Labels with those of one query as one, in the order in which queries first come.
+
+    A query of which all was taken back is none.
+    """
     merged: dict[str, Label] = {}
     for label in labels:
-        old = merged.get(label.query)
-        merged[label.query] = label if old is None else old.updated(label)
+        takes_back = any(moment.right is None for moment in label.moments)
+        old = merged.get(label.query, Label(label.query) if takes_back else None)
+        known = merged[label.query] = label if old is None else old.updated(label)
+        if takes_back and not (known.moments or known.absent or known.complete):
+            del merged[label.query]
     return list(merged.values())
 
 
@@ -336,7 +346,7 @@ def _moment(value: Any) -> JudgedMoment:
     """One entry of the moments of a line."""
     try:
         video, right, start, end = (value[name] for name in ("video", "right", "start", "end"))
-        right_kinds = isinstance(video, str) and isinstance(right, bool)
+        right_kinds = isinstance(video, str) and isinstance(right, bool | None)
         if right_kinds and video.strip() and 0 <= start < end < math.inf:
             return JudgedMoment(Path(video), right, float(start), float(end))
     except (TypeError, KeyError):

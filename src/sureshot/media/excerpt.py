@@ -256,7 +256,8 @@ def remux(path: Path, target: Path) -> None:
         av.open(str(target), "w", format="mp4", options=options) as copy,
     ):
         streams = [*source.streams.video[:1], *source.streams.audio[:1]]
-        copies = {stream.index: copy.add_stream_from_template(stream) for stream in streams}
+        # Opaque: for a codec that is decoded by a library (dav1d, opus) there is no encoder here.
+        copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
         try:
             for packet in _ordered(source.demux(streams)):
                 packet.stream = copies[packet.stream_index]

@@ -30,7 +30,7 @@ from sureshot.web.schema import (
     json_reply,
     replies,
 )
-from sureshot.web.session import Session, SessionOf, of_app, short_work
+from sureshot.web.session import Session, SessionOf, of_app, queued
 
 Order = Literal["pause", "resume", "cancel"]
 _ACTIVE = ("running", "paused")
@@ -231,7 +231,7 @@ router = APIRouter(tags=["indexing"])
 
 
 @router.get("/api/folders", responses=replies(FoldersReply, 404, 409))
-@short_work
+@queued("files")
 def folders(
     roots: RootsOf,
     folder: Annotated[
@@ -249,7 +249,7 @@ async def job(jobs: JobsOf) -> Response:
 
 
 @router.post("/api/index", responses=replies(JobReply, 403, 404, 409, 411))
-@short_work
+@queued("files")
 def start(jobs: JobsOf, roots: RootsOf, body: FoldersRequest) -> JobReply:
     """Index folders with all that is below them; only what is new or changed costs time."""
     jobs.start([roots.allowed(folder) for folder in body.folders])

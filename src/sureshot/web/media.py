@@ -8,6 +8,7 @@ import os
 import re
 import stat
 import threading
+import time
 import urllib.parse
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -34,12 +35,13 @@ from sureshot.web.schema import (
     errors,
     replies,
 )
-from sureshot.web.session import Session, SessionOf, of_app, short_work
+from sureshot.web.session import Session, SessionOf, of_app, queued
 
 _CHUNK = 1 << 18  # bytes read at once
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _LONGEST = 600.0  # seconds that are cut out at once
 CACHE_SIZE = 1_000_000_000  # bytes
+_AGE = 14 * 86_400.0  # seconds
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
 
 
@@ -107,61 +109,69 @@ async def _parts(opened: io.RawIOBase, at: int, end: int) -> AsyncIterator[bytes
 
 
 class ClipCache:
-    """Films that were made to be played, by name.
+    """Films that were made to be played, which this account alone can read.
+
+    The name of a film begins with the id of its video, by which `sureshot.library.catalog` finds
+    it, and ends with its length, so that what was cut short later is not served.
 
     Args:
         folder: created with the first film. Several servers may share it.
         size: bytes that are kept; beyond that the oldest films are deleted.
+        age: seconds after which a film that was not asked for is deleted.
     """
 
-    def __init__(self, folder: Path, size: int = CACHE_SIZE) -> None:
+    def __init__(self, folder: Path, size: int = CACHE_SIZE, age: float = _AGE) -> None:
         self.folder = folder
         self._size = size
+        self._age = age
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
+        self._evict(size)
 
-    def film(self, name: str, make: Callable[[Path], object]) -> Path:
+    def film(self, video: str, name: str, make: Callable[[Path], object]) -> Path:
         """The film of a name, made once however many ask for it.
 
         Args:
-            name: tells it from every other film.
+            video: id of the video that it shows.
+            name: tells it from every other film of the video.
             make: writes it to a path.
 
         Raises:
             DiskFullError: there is no room on the disk.
             SureshotError: from ``make``.
         """
-        path = self._path(name)
         with self._guard:
-            lock = self._locks[name]
+            lock = self._locks[video + name]
         with lock:
-            if self.has(name):
-                with contextlib.suppress(OSError):
-                    path.touch()  # used again: no longer the oldest
-                return path
-            self._make(path, make)
+            while (path := self.find(video, name)) is None:
+                self._make(_stem(video, name), make)
+            with contextlib.suppress(OSError):
+                path.touch()  # used again: no longer the oldest
         with self._guard:
-            self._locks.pop(name, None)
+            self._locks.pop(video + name, None)
         return path
 
-    def has(self, name: str) -> bool:
-        """Whether the film of a name is there already."""
-        try:
-            return self._path(name).stat().st_size > 0
-        except OSError:
-            return False
+    def find(self, video: str, name: str) -> Path | None:
+        """The film of a name, if it is there as it was made."""
+        for path in self.folder.glob(f"{_stem(video, name)}-*.mp4"):
+            with contextlib.suppress(OSError):
+                if path.stat().st_size == int(path.stem.rpartition("-")[2]):
+                    return path
+        return None
 
-    def _path(self, name: str) -> Path:
-        key = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:40]
-        return self.folder / f"{key}.mp4"
-
-    def _make(self, path: Path, make: Callable[[Path], object]) -> None:
+    def _make(self, stem: str, make: Callable[[Path], object]) -> None:
         """Write a film; with a full disk once more after all others are deleted."""
-        for emptied in (False, True):
+        while True:
             try:
-                self.folder.mkdir(parents=True, exist_ok=True)
-                with replace_file(path) as fresh:
+                self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+                self.folder.chmod(0o700)
+                with replace_file(self.folder / f"{stem}.mp4") as fresh:
                     make(fresh)
+                    fresh.chmod(0o600)
+                    length = fresh.stat().st_size
+                path = self.folder / f"{stem}-{length}.mp4"
+                with contextlib.suppress(FileNotFoundError):  # another server has been quicker
+                    (self.folder / f"{stem}.mp4").rename(path).chmod(0o600)
                 self._evict(self._size, path)
                 return
             except (SureshotError, OSError) as error:
@@ -171,14 +181,14 @@ class ClipCache:
                     raise SureshotError(
                         f"A film to play cannot be written to {plain(self.folder)}: {error}."
                     ) from None
-                if emptied or not self._evict(0, path):
+                if not self._evict(0):
                     break
         raise DiskFullError(
             f"There is no room for a film to play in {plain(self.folder)}; free some space there."
         )
 
-    def _evict(self, size: int, but: Path) -> bool:
-        """Delete the oldest films until the rest has so many bytes; whether any was deleted."""
+    def _evict(self, size: int, but: Path | None = None) -> bool:
+        """Delete old films, and the oldest until so many bytes are left; whether any was."""
         kept = []
         with contextlib.suppress(OSError):
             for path in self.folder.glob("*.mp4"):
@@ -186,12 +196,18 @@ class ClipCache:
                     status = path.stat()
                     kept.append((status.st_mtime, status.st_size, path))
         total, has_deleted = sum(length for _, length, _ in kept), False
-        for _, length, path in sorted(kept):
-            if total > size and path != but:
+        for used, length, path in sorted(kept):
+            if path != but and (total > size or time.time() - used > self._age):
                 with contextlib.suppress(OSError):
                     path.unlink(missing_ok=True)
                     total, has_deleted = total - length, True
         return has_deleted
+
+
+def _stem(video: str, name: str) -> str:
+    """How the file of a film is called up to its length."""
+    digest = hashlib.sha256(name.encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    return f"{video}-{digest}"
 
 
 def _is_full(error: BaseException | None) -> bool:
@@ -220,7 +236,7 @@ _film_codes: dict[int | str, dict[str, Any]] = {
 
 
 @router.get("/api/playing/{name}", responses=replies(FilmReply, 400, 404, 409, 410))
-@short_work  # before pictures that wait
+@queued("files")
 def playing(
     session: SessionOf,
     cache: CacheOf,
@@ -236,7 +252,7 @@ def playing(
     record = session.file(name)
     film = _film(record, at, start, end)
     first = first_part(film, at)
-    if first is None or cache.has(_film_name(session, record, film)):
+    if first is None or cache.find(name, _film_name(session, record, film)):
         return film.to_dict() | {"url": url, "first": None}
     soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
     return film.to_dict() | {"url": url, "first": soon}
@@ -264,13 +280,14 @@ async def media(
         early = first_part(film, at) if first else None
         return record, early or film, early is not None
 
-    record, film, is_early = await session.searches.run(request, find)
+    record, film, is_early = await session.files.run(request, find)
     if film.how.way == "direct":
         return file_reply(request, record.path, film.how.type)
 
     def make() -> Path:
         rate = session.store().settings.frame_rate
         return cache.film(
+            name,
             _film_name(session, record, film),
             lambda target: write_part(record, film, target, rate=rate),
         )
@@ -293,12 +310,13 @@ async def cut_out(
     """A moment as an mp4 to keep, cut to the frame."""
     if not 0 < end - start <= _LONGEST:
         raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
-    record = await session.searches.run(request, lambda: session.file(name))
+    record = await session.files.run(request, lambda: session.file(name))
     rate = session.store().settings.frame_rate
 
     def make() -> Path:
         return cache.film(
-            f"cut {record.id} {start:.3f} {end:.3f} {_stamp(record.path)}",
+            name,
+            f"cut {start:.3f} {end:.3f} {_stamp(record.path)}",
             lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
         )
 
@@ -315,7 +333,7 @@ def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
     """Tells a film from every other one."""
     rate = session.store().settings.frame_rate
     way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
-    return f"{way} {record.id} {rate} {_stamp(record.path)}"
+    return f"{way} {rate} {_stamp(record.path)}"
 
 
 def _stamp(path: Path) -> str:

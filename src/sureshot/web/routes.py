@@ -34,7 +34,7 @@ from sureshot.web.schema import (
     json_reply,
     replies,
 )
-from sureshot.web.session import Session, SessionOf, of_app, short_work
+from sureshot.web.session import Session, SessionOf, WorkQueue, of_app, queued
 
 _MOST = 1000  # hits of one query on all pages
 _CACHED = "private, max-age=86400"  # thumbnails, in the browser
@@ -99,7 +99,7 @@ async def search(
     def find(searcher: Searcher, **wanted: Any) -> Answer:
         return session.batcher.search(searcher, q, coverage=coverage, min=min, **wanted)
 
-    return await _page(request, session, find, options, cursor)
+    return await _page(request, session, session.searches, find, options, cursor)
 
 
 @router.get("/api/like", tags=["search"], responses=replies(AnswerReply, 400, 404, 409, 410))
@@ -124,7 +124,7 @@ async def like(
             return like_frame(searcher, path, at, **wanted)
         return searcher.like(path, at=at, **wanted)
 
-    return await _page(request, session, find, options, cursor)
+    return await _page(request, session, session.files, find, options, cursor)
 
 
 @router.post(
@@ -145,12 +145,13 @@ async def like_upload(
     def find(searcher: Searcher, **wanted: Any) -> Answer:
         return like_photo(searcher, data, plain(name), **wanted)
 
-    return await _page(request, session, find, options)
+    return await _page(request, session, session.searches, find, options)
 
 
 async def _page(
     request: Request,
     session: Session,
+    queue: WorkQueue,
     find: Callable[..., Answer],
     options: SearchOptions,
     cursor: str | None = None,
@@ -172,7 +173,7 @@ async def _page(
         has_more = len(answer) == limit and limit < _MOST
         return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}
 
-    return json_reply(await session.searches.run(request, run))
+    return json_reply(await queue.run(request, run))
 
 
 def folder_of(folder: str | None) -> str | None:
@@ -190,7 +191,7 @@ def folder_of(folder: str | None) -> str | None:
 @router.get(
     "/api/describe", tags=["search"], responses=replies(DescriptionsReply, 400, 404, 409, 410)
 )
-@short_work
+@queued("files")
 def describe(
     session: SessionOf,
     video: VideoId,
@@ -209,7 +210,7 @@ def describe(
 
 
 @router.get("/api/status", tags=["index"], responses=replies(StatusReply, 409))
-@short_work
+@queued("searches")
 def status(session: SessionOf) -> dict[str, Any]:
     """What the index holds, with which model, and what failed and why."""
     contents = catalog.status(session.options.db)
@@ -217,7 +218,7 @@ def status(session: SessionOf) -> dict[str, Any]:
 
 
 @router.get("/api/videos", tags=["index"], responses=replies(VideosReply, 400, 409))
-@short_work
+@queued("searches")
 def videos(
     session: SessionOf,
     limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
@@ -238,7 +239,7 @@ def videos(
 
 
 @router.get("/api/videos/{name}", tags=["index"], responses=replies(VideoReply, 404, 409))
-@short_work
+@queued("searches")
 def video(session: SessionOf, name: Id) -> dict[str, Any]:
     """One video."""
     return catalog.video_values(session.video(name))
@@ -251,7 +252,7 @@ class RemovedReply(Document):
 
 
 @router.delete("/api/videos/{name}", tags=["index"], responses=replies(RemovedReply, 403, 404, 409))
-@short_work
+@queued("searches")
 def remove(
     session: SessionOf,
     name: Id,
@@ -327,10 +328,10 @@ class ShownMoment(BaseModel):
 
 
 class Judgement(BaseModel):
-    """Whether hits of a query are right, wrong, or no video of the index shows it."""
+    """Whether hits of a query are right or wrong, no video shows it, or none of that any more."""
 
     query: str = Field(max_length=100_000)
-    verdict: Literal["right", "wrong", "absent"]
+    verdict: Literal["right", "wrong", "absent", "unjudged"]
     moments: list[ShownMoment] = Field(min_length=1, max_length=1000)
 
 
@@ -378,7 +379,7 @@ LearnerOf = Annotated[Learner, of_app("learner")]
 
 
 @router.get("/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 409))
-@short_work
+@queued("searches")
 def judged(
     session: SessionOf,
     learner: LearnerOf,
@@ -391,7 +392,7 @@ def judged(
 @router.post(
     "/api/judge", tags=["judging"], responses=replies(JudgedReply, 400, 403, 404, 409, 411)
 )
-@short_work
+@queued("searches")
 def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedReply:
     """Judge hits of a query; from ten judged searches on, percentages are learned from them."""
     if any(moment.start >= moment.end for moment in body.moments):
@@ -401,7 +402,7 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
             video=session.video(moment.video).path,
             start=moment.start,
             end=moment.end,
-            right=body.verdict == "right",
+            right=None if body.verdict == "unjudged" else body.verdict == "right",
         )
         for moment in body.moments
     ]
@@ -423,21 +424,21 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
         learning=learner.is_learning,
         state="" if label is None else label.state,
         moments=[
-            JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=m.right)
+            JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=bool(m.right))
             for m in (() if label is None else label.timed)
         ],
     )
 
 
 @router.get("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 409))
-@short_work
+@queued("searches")
 def learned(session: SessionOf) -> LearnedReply:
     """What percentages are learned from."""
     return LearnedReply(learned_from=session.searcher().learned_from())
 
 
 @router.post("/api/calibration", tags=["judging"], responses=replies(JudgedReply, 403, 409))
-@short_work
+@queued("searches")
 def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
     """Learn from what was judged, now."""
     learner.learn()
@@ -445,7 +446,7 @@ def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
 
 
 @router.delete("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 403, 409))
-@short_work
+@queued("searches")
 def forget(session: SessionOf) -> LearnedReply:
     """Forget what was learned from your judgements, and go back to the model's calibration."""
     forgotten = calibration.forget(session.searcher())

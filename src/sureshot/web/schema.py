@@ -170,7 +170,7 @@ StatusReply = model_of(catalog.Contents, base=Document, without=("telling",), su
 
 _ERRORS = {
     400: "A query that cannot be searched for",
-    403: "The token or the right to do this is missing",
+    403: "The header that changes need is missing",
     404: "There is no such thing in the index",
     409: "The index is missing, damaged, or of another model",
     410: "The file is gone",
@@ -268,6 +268,12 @@ async def _on_http(request: Request, error: Any) -> Response:
     return error_reply(message, error.status_code, "address", dict(error.headers or {}))
 
 
+async def _on_crash(request: Request, error: Exception) -> Response:
+    """A fault of ours: uvicorn prints its traceback."""
+    message = "This failed inside Sureshot; the terminal of `sureshot serve` shows where."
+    return error_reply(message, 500, "fault")
+
+
 async def _on_disconnect(request: Request, error: Exception) -> Response:
     return Response(status_code=499)  # which is not sent
 
@@ -277,4 +283,5 @@ HANDLERS: dict[Any, Any] = {
     RequestValidationError: _on_invalid,
     HTTPException: _on_http,
     ClientDisconnect: _on_disconnect,
+    Exception: _on_crash,
 }

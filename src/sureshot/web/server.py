@@ -1,22 +1,28 @@
 """The server's process: its socket, its address, its beginning and its end."""
 
+import asyncio
+import os
 import secrets
+import shlex
 import socket
+import stat
 import threading
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import uvicorn
 from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from sureshot import __version__
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
-from sureshot.paths import cache_dir
-from sureshot.text import plain
+from sureshot.library.catalog import films_dir
+from sureshot.text import plain, printable
 from sureshot.web import jobs as jobs_module
 from sureshot.web import media, routes
 from sureshot.web.jobs import Jobs, Roots
@@ -26,25 +32,20 @@ from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
 from sureshot.web.session import ServeOptions, Session
 
 _PAGE = Path(__file__).parent / "page"
-_KINDS = {"html": "text/html", "css": "text/css", "js": "text/javascript", "svg": "image/svg+xml"}
+_FILES = {
+    "/": ("index.html", "text/html"),
+    "/api": ("api.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+    "/api.js": ("api.js", "text/javascript"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
 
 
 def make_app(
-    session: Session,
-    cache: ClipCache,
-    jobs: Jobs,
-    roots: Roots,
-    *,
-    token: str,
-    names: Iterable[str] = (),
-    password: str = "",
+    session: Session, cache: ClipCache, jobs: Jobs, roots: Roots, **checks: Any
 ) -> ASGIApp:
-    """The application behind its security checks (`SecurityMiddleware`).
-
-    Args:
-        cache: where films are kept that had to be made.
-        token: secret that the page carries and every change must bring.
-    """
+    """The application behind its checks, which take the other arguments of `SecurityMiddleware`."""
     app = FastAPI(
         title="Sureshot",
         version=__version__,
@@ -59,21 +60,14 @@ def make_app(
     app.state.learner = routes.Learner(session)
     for router in (routes.router, media.router, jobs_module.router):
         app.include_router(router)
-    for address, name in (("/", "index.html"), ("/api", "api.html")):
-        app.add_route(address, _file(name, token))
-    for name in ("page.css", "page.js", "api.js", "icon.svg"):
-        app.add_route(f"/{name}", _file(name, token))
-    return SecurityMiddleware(app, token=token, names=names, password=password)
+    for address in _FILES:
+        app.add_route(address, _file)
+    return SecurityMiddleware(app, **checks)
 
 
-def _file(name: str, token: str) -> Callable[[Request], Awaitable[Response]]:
-    """Serves a file of the page with the token filled in."""
-    data = (_PAGE / name).read_text("utf-8").replace("{{token}}", token).encode()
-
-    async def answer(request: Request) -> Response:
-        return Response(data, media_type=_KINDS[name.rpartition(".")[2]])
-
-    return answer
+async def _file(request: Request) -> Response:
+    name, kind = _FILES[request.url.path]
+    return Response((_PAGE / name).read_bytes(), media_type=kind)
 
 
 PORT = 8460
@@ -81,6 +75,53 @@ _LONGEST_HEAD = 600_000  # bytes of an address with its headers: a long query ha
 _GRACE = 5  # seconds for running requests when the server ends
 _SHORTEST = 8  # letters of a password
 _MANY = 512  # connections
+_WAITING, _OF_ONE = 256, 64  # connections without a request: in all, and of one address
+_HEAD_TIME = 10.0  # seconds that the head of a request may take
+
+
+_silent: dict["_Connection", str] = {}  # connections without a request, the oldest first
+
+
+class _Connection(H11Protocol):
+    """A connection that must bring the head of a request within some seconds.
+
+    Where too many have brought none, each new one closes the oldest: whoever has something to ask
+    does so at once.
+    """
+
+    _timer: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: Any) -> None:
+        super().connection_made(transport)
+        self._wait()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._stop_waiting()
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._stop_waiting()
+
+    def on_response_complete(self) -> None:
+        self._wait()
+        super().on_response_complete()  # may begin with the next request
+
+    def _wait(self) -> None:
+        self._stop_waiting()
+        self._timer = self.loop.call_later(_HEAD_TIME, self.transport.close)
+        host = _silent[self] = self.client[0] if self.client else ""
+        same = [one for one, other in _silent.items() if other == host]
+        if len(same) > _OF_ONE or len(_silent) > _WAITING:
+            oldest = (same if len(same) > _OF_ONE else list(_silent))[0]
+            oldest._stop_waiting()
+            oldest.transport.close()
+
+    def _stop_waiting(self) -> None:
+        _silent.pop(self, None)
+        if self._timer is not None:
+            self._timer.cancel()
 
 
 class _Server(uvicorn.Server):
@@ -116,8 +157,9 @@ def run_server(
     host: str = "127.0.0.1",
     port: int | None = None,
     password_file: str | Path | None = None,
+    with_token: bool = True,
     roots: Sequence[str | Path] = (),
-    ready: Callable[[str], None] = lambda address: None,
+    ready: Callable[[str, str], None] = lambda address, once: None,
 ) -> None:
     """Serve an index until Ctrl-C or SIGTERM.
 
@@ -125,9 +167,12 @@ def run_server(
         options: the index; it need not be there yet.
         host: address to listen at; any but loopback needs a password.
         port: 0 takes any that is free, None 8460, or any if that is taken.
-        password_file: file whose first line is the password.
-        roots: folders below which the page may index; none takes the home folder.
-        ready: called with the address of the page once it answers.
+        password_file: file whose first line is the password, which takes the place of the token.
+        with_token: whether the page asks for the token in its address, so that other accounts of
+            this machine stay out.
+        roots: folders below which the page may index and play; none takes the home folder, and
+            plays all that is indexed.
+        ready: called once the page answers, with its address and one that works once.
 
     Raises:
         ArgumentError: the host needs a password, the file holds none, or a root is not a folder.
@@ -140,25 +185,31 @@ def run_server(
             f"With {option('host', host)} others in your network could see your videos. Write a "
             f"password into a file and name it with {option('password_file')}."
         )
-    session = Session(options)
+    secret, once = (
+        secrets.token_urlsafe(24) if with_token and not password else "" for _ in range(2)
+    )
+    session = Session(options, within=roots)
     jobs = Jobs(session)
     app = make_app(
         session,
-        ClipCache(cache_dir() / "films"),
+        ClipCache(films_dir()),
         jobs,
         Roots(roots or [Path.home()]),
-        token=secrets.token_urlsafe(24),
+        secret=secret,
+        once=once,
         names=own_names(host) if is_open else (),
         password=password,
     )
     with closing(_listen(host, port)) as listening:
-        address = _address(host, listening.getsockname()[1])
+        page = _address(host, listening.getsockname()[1])
+        addresses = [f"{page}?token={token}" if token else page for token in (secret, once)]
         config = uvicorn.Config(
             app,
-            log_level="critical",
+            log_config=None,  # tracebacks go to standard error
+            log_level="error",
             access_log=False,
             server_header=False,
-            http="h11",
+            http=_Connection,
             ws="none",
             lifespan="off",
             h11_max_incomplete_event_size=_LONGEST_HEAD,
@@ -167,7 +218,7 @@ def run_server(
         )
         threading.Thread(target=_warm_up, args=(session,), daemon=True).start()
         try:
-            _Server(config, lambda: ready(address), session.close).run(sockets=[listening])
+            _Server(config, lambda: ready(*addresses), session.close).run(sockets=[listening])
         finally:
             session.close()
             jobs.close()
@@ -194,16 +245,38 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 
 def _address(host: str, port: int) -> str:
+    """The address of the page, as a browser can open it."""
+    if host in ("0.0.0.0", "::"):  # all addresses of this machine
+        host = _own_address(host)
     named = "localhost" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
     return f"http://{named}:{port}/"
 
 
+def _own_address(host: str) -> str:
+    """The address by which this machine reaches others, or the one of loopback."""
+    is_6 = ":" in host
+    with (
+        suppress(OSError),
+        socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, socket.SOCK_DGRAM) as probe,
+    ):
+        probe.connect(("2001:db8::1" if is_6 else "192.0.2.1", 9))  # nothing is sent
+        return str(probe.getsockname()[0])
+    return "::1" if is_6 else "127.0.0.1"
+
+
 def _password(file: Path) -> str:
+    file = file.expanduser()
     try:
-        lines = file.expanduser().read_text("utf-8").splitlines()
+        mode = file.stat().st_mode
+        lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
         reason = reason_of(error) if isinstance(error, OSError) else "it is not UTF-8"
         raise ArgumentError(f"The password in {plain(file)} cannot be read: {reason}.") from None
+    if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
+        raise ArgumentError(
+            f"Others on this machine can read the password in {plain(file)}; keep it to yourself "
+            f"with: chmod 600 {shlex.quote(printable(file))}"
+        )
     password = lines[0].strip() if lines else ""
     if len(password) < _SHORTEST:
         raise ArgumentError(

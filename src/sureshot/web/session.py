@@ -8,7 +8,7 @@ import sys
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,10 +20,12 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from sureshot.errors import VideoError
+from sureshot.library.catalog import forget_films
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher, open_index
 from sureshot.media.discover import is_away, is_gone
-from sureshot.paths import index_place
+from sureshot.paths import absolute, index_place
+from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain
@@ -33,23 +35,31 @@ _T = TypeVar("_T")
 _NICE = 5  # less than indexing (10), which can wait longer than somebody who wants to watch
 _AT_ONCE = 16  # searches that may be answered together; one thread does the work
 _SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
+_SPARE = 16  # threads of calls that were given up and have not ended
 
 
 class WorkQueue:
     """Threads for one kind of work.
 
+    A call that takes too long is given up: its thread ends when it can, and another one takes its
+    place, so that a disk or a network that hangs keeps nothing else waiting.
+
     Args:
         workers: calls that run at once.
         waiting: calls that may be running or waiting; more are refused.
+        seconds: that a call may take.
         low_priority: whether other work of this machine comes first.
     """
 
-    def __init__(self, workers: int, waiting: int, *, low_priority: bool = False) -> None:
+    def __init__(
+        self, workers: int, waiting: int, seconds: float, *, low_priority: bool = False
+    ) -> None:
         self._threads = ThreadPoolExecutor(
-            workers, "sureshot", _lower_priority if low_priority else None
+            workers + _SPARE, "sureshot", _lower_priority if low_priority else None
         )
         self._free = asyncio.Semaphore(workers)
         self._room = waiting
+        self._seconds = seconds
 
     async def run(self, request: Request, call: Callable[[], _T]) -> _T:
         """The result of a call, which is not made if the client has gone by its turn."""
@@ -60,7 +70,13 @@ class WorkQueue:
             async with self._free:
                 if await request.is_disconnected():
                     raise ClientDisconnect
-                return await asyncio.get_running_loop().run_in_executor(self._threads, call)
+                running = asyncio.get_running_loop().run_in_executor(self._threads, call)
+                return await asyncio.wait_for(running, self._seconds)
+        except TimeoutError:
+            raise BusyError(
+                f"This took more than {self._seconds:g} s and was given up; does the disk or the "
+                "network of the video answer?"
+            ) from None
         finally:
             self._room += 1
 
@@ -131,19 +147,25 @@ class Session:
     """The open index, which need not be there yet, and the threads.
 
     Args:
+        within: folders; what is not at or below one, links followed, is not played. None: all is.
         refresh: seconds for which the list of videos is not read again.
     """
 
-    def __init__(self, options: ServeOptions, *, refresh: float = 2.0) -> None:
+    def __init__(
+        self, options: ServeOptions, *, within: Sequence[str | Path] = (), refresh: float = 2.0
+    ) -> None:
         index_place(options.db)  # one that no index can have is refused before anything is served
         self.options = options
         self.closing = False
         cores = os.cpu_count() or 2
-        self.searches = WorkQueue(_AT_ONCE, _SEARCHES)  # and other short work
+        # What opens videos has threads of its own: it is what may hang.
+        self.searches = WorkQueue(_AT_ONCE, _SEARCHES, 300.0)  # the first one loads the model
+        self.files = WorkQueue(8, _SEARCHES, 60.0)
+        self.pictures = WorkQueue(min(cores, 4), _PICTURES, 30.0)  # single frames
+        self.previews = WorkQueue(1, _CLIPS, 120.0)  # the few seconds that somebody waits for
+        self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, 1800.0, low_priority=True)
         self.batcher = SearchBatcher()
-        self.pictures = WorkQueue(min(cores, 4), _PICTURES)  # single frames
-        self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, low_priority=True)
-        self.previews = WorkQueue(1, _CLIPS)  # the few seconds that somebody waits for
+        self._within = [absolute(folder).resolve() for folder in within]
         self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
@@ -192,14 +214,27 @@ class Session:
         return record
 
     def file(self, name: str) -> VideoRecord:
-        """The indexed video of an id, whose file is there."""
+        """The indexed video of an id, whose file is there and may be played."""
         record = self.video(name)
-        if is_gone(record.path) and is_away(record.path):
-            raise FileGoneError(f"{plain(record.path)} is not there now; is its disk connected?")
-        if is_gone(record.path):
-            raise FileGoneError(f"{plain(record.path)} is gone from where it was indexed.")
+        path = record.path
+        if is_gone(path) and is_away(path):
+            raise FileGoneError(f"{plain(path)} is not there now; is its disk connected?")
+        if is_gone(path):
+            forget_films([record])
+            raise FileGoneError(f"{plain(path)} is gone from where it was indexed.")
         if record.reason:
-            raise VideoError(f"{plain(record.path)} {record.reason}.")
+            raise VideoError(f"{plain(path)} {record.reason}.")
+        if isinstance(path, ObjectPath):
+            return record
+        if not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+            raise VideoError(f"{plain(path)} is not a regular file any more.")
+        links = [one for one in path.iterdir() if one.is_symlink()] if path.is_dir() else []
+        for real in (one.resolve() for one in (path, *links)):
+            if self._within and not any(real.is_relative_to(top) for top in self._within):
+                raise NotFoundError(
+                    f"{plain(path)} is outside the folders that are served, or a link leads out of "
+                    "them; `sureshot serve --root DIR` says which are."
+                )
         return record
 
     def forget_videos(self) -> None:
@@ -209,7 +244,7 @@ class Session:
     def close(self) -> None:
         """Start nothing more."""
         self.closing = True
-        for queue in (self.searches, self.pictures, self.clips, self.previews):
+        for queue in (self.searches, self.files, self.pictures, self.previews, self.clips):
             queue.close()
 
     def _is_replaced(self) -> bool:
@@ -242,21 +277,26 @@ def of_app(name: str) -> Any:
 SessionOf = Annotated[Session, of_app("session")]
 
 
-def short_work(function: Callable[..., dict[str, Any] | BaseModel]) -> Callable[..., Any]:
-    """An endpoint that calls a function in one of the threads for short work.
+def queued(queue: str) -> Callable[[Callable[..., dict[str, Any] | BaseModel]], Any]:
+    """Makes an endpoint of a function: it is called in a queue of the session, for its JSON.
 
-    Its JSON is what the function returns, and its fields are the parameters of the function.
+    The fields of the endpoint are the parameters of the function.
     """
-    signature = inspect.signature(function)
-    request = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
 
-    @functools.wraps(function)
-    async def endpoint(_request: Request, **fields: Any) -> Response:
-        queue = _request.app.state.session.searches
-        return json_reply(await queue.run(_request, lambda: function(**fields)))
+    def decorate(function: Callable[..., dict[str, Any] | BaseModel]) -> Any:
+        signature = inspect.signature(function)
+        request = inspect.Parameter("_request", inspect.Parameter.KEYWORD_ONLY, annotation=Request)
 
-    parameters = [*signature.parameters.values(), request]
-    endpoint.__signature__ = signature.replace(  # type: ignore[attr-defined]
-        parameters=parameters, return_annotation=Response
-    )
-    return endpoint
+        @functools.wraps(function)
+        async def endpoint(_request: Request, **fields: Any) -> Response:
+            session = _request.app.state.session
+            work = getattr(session, queue).run(_request, lambda: function(**fields))
+            return json_reply(await work)
+
+        parameters = [*signature.parameters.values(), request]
+        endpoint.__signature__ = signature.replace(  # type: ignore[attr-defined]
+            parameters=parameters, return_annotation=Response
+        )
+        return endpoint
+
+    return decorate

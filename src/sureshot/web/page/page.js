@@ -2,7 +2,6 @@
 // come from the API as the terminal prints them.
 
 const $ = (id) => document.getElementById(id);
-const token = document.querySelector("meta[name=sureshot-token]").content;
 const FILTERS = ["folder", "shortest", "longest", "since", "until", "min"];
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, … }
@@ -14,7 +13,7 @@ let typed = 0; // when the last letter was typed
 // --- asking the server ------------------------------------------------------------------------
 
 async function ask(address, options = {}) {
-  const headers = { ...options.headers, "X-Sureshot-Token": token };
+  const headers = { ...options.headers, "X-Sureshot": "1" };
   let reply;
   try {
     reply = await fetch(address, { ...options, headers });
@@ -22,7 +21,8 @@ async function ask(address, options = {}) {
     if (error.name === "AbortError") throw error;
     throw new Error("The server does not answer; is `sureshot serve` still running?");
   }
-  const values = await reply.json();
+  const values = await reply.json().catch(() => null);
+  if (!values) throw new Error(`The server could not answer that (${reply.status} ${reply.statusText}).`);
   if (!reply.ok) throw Object.assign(new Error(values.error.message), { code: values.error.code });
   return values;
 }
@@ -52,6 +52,7 @@ function wanted() {
 }
 
 function go(asked, replace = false) {
+  if (!asked.has("q")) $("query").value = ""; // more like this: not what stood in the box
   const address = asked.size ? `?${asked}` : location.pathname;
   if (address !== (location.search || location.pathname)) {
     history[replace ? "replaceState" : "pushState"](null, "", address);
@@ -326,7 +327,8 @@ function seek(second) {
 $("video").addEventListener("error", async () => {
   if (!film || !$("video").getAttribute("src")) return;
   const reply = await fetch($("video").src, { headers: { Range: "bytes=0-0" } }).catch(() => null);
-  const reason = reply?.ok === false ? await reply.json().then((values) => values.error.message, () => null) : null;
+  const refused = () => `The server could not play this (${reply.status} ${reply.statusText}).`;
+  const reason = reply?.ok === false ? await reply.json().then((values) => values.error.message, refused) : null;
   $("playing").textContent = reason ?? "This browser cannot play this video.";
 });
 
@@ -468,8 +470,12 @@ addEventListener("drop", (event) => {
 
 // --- judging ------------------------------------------------------------------------------------
 
-async function judge(place, verdict) {
-  const meant = verdict === "absent" ? answer.hits : [answer.hits[place]];
+// A verdict that is given twice is taken back.
+async function judge(place, given) {
+  const button = given === "absent" ? $("absent") : $("hits").children[place].querySelector(`[data-verdict=${given}]`);
+  if (!button) return; // of a video or a photo there is no verdict
+  const verdict = button.getAttribute("aria-pressed") === "true" ? "unjudged" : given;
+  const meant = given === "absent" ? answer.hits : [answer.hits[place]];
   const moments = meant.map(({ id, start, end }) => ({ video: id, start, end }));
   try {
     await send("api/judge", { query: answer.query, verdict, moments });
@@ -526,11 +532,19 @@ async function held() {
   try {
     const state = await ask("api/status");
     $("held").textContent = state.summary;
+    list("unread", "could not be indexed", state.failed);
     return state.videos;
   } catch (error) {
     $("held").textContent = error.code === "index" ? "Nothing is indexed yet. Choose a folder with videos; nothing leaves this machine." : error.message;
     return 0;
   }
+}
+
+// Files that failed, with their reasons, behind their number.
+function list(id, what, failed) {
+  $(id).hidden = !failed.length;
+  $(id).firstElementChild.textContent = `${failed.length} ${what}`;
+  $(id).lastElementChild.replaceChildren(...failed.map((one) => make("li", { textContent: `${one.path}: ${one.reason}` })));
 }
 
 async function browse(folder) {
@@ -569,9 +583,7 @@ function progress(now) {
   $("current").textContent = going ? job.current : "";
   $("pause").hidden = $("cancel").hidden = !going;
   $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";
-  $("failures").hidden = !job.failed.length;
-  $("failures").firstElementChild.textContent = `${job.failed.length} failed`;
-  $("failures").lastElementChild.replaceChildren(...job.failed.map((one) => make("li", { textContent: `${one.path}: ${one.reason}` })));
+  list("failures", "failed", job.failed);
   if (ended) {
     held();
     folders().then(() => search(), () => null);
@@ -593,6 +605,13 @@ $("pause").addEventListener("click", () => order(`api/index/${job.state === "pau
 $("cancel").addEventListener("click", () => order("api/index/cancel"));
 
 // --- the beginning ------------------------------------------------------------------------------
+
+// The token has become a cookie, and is to stand in no history or bookmark.
+const entrance = new URLSearchParams(location.search);
+if (entrance.has("token")) {
+  entrance.delete("token");
+  history.replaceState(null, "", entrance.size ? `?${entrance}` : location.pathname);
+}
 
 // The box is focused by hand: `autofocus` waits for a first picture, and letters typed before it were lost.
 $("query").focus();

@@ -110,3 +110,18 @@ def option(name: str, value: str | Path | bool = "") -> str:
     if isinstance(value, bool):
         return f"--{flag}" if value else f"--no-{flag}"
     return f"--{flag} {shlex.quote(str(value))}" if value else f"--{flag}"
+
+
+def install_command(extra: str) -> str:
+    """The command that installs what one of our extras needs, from wherever it is typed.
+
+    No registry has Sureshot itself, so a name such as ``sureshot[web]`` would find somebody else's.
+    """
+    from importlib.metadata import PackageNotFoundError, requires
+
+    try:
+        listed = [one.partition("; extra == ") for one in requires("sureshot") or ()]
+    except PackageNotFoundError:  # run from its source
+        return f"pip install '.[{extra}]'"
+    wanted = [shlex.quote(name) for name, _, of in listed if of.strip("'\"") == extra]
+    return f"pip install {' '.join(wanted)}"

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import sureshot
+from sureshot.errors import install_command
 from sureshot.library.doctor import examine
 from tests.trained import saved
 
@@ -163,4 +164,4 @@ def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypa
     monkeypatch.setattr(openvino, "OPENVINO", "no_such_package_here")
     state, detail, fix = doctor._engine()
     assert "torch computes" in detail and "cuda" not in detail
-    assert (state, fix) == ("note", f"for half the time: {openvino.INSTALL}")
+    assert (state, fix) == ("note", f"for half the time: {install_command('fast')}")

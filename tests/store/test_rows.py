@@ -270,7 +270,7 @@ def test_a_broken_header_names_the_place_and_the_fix(text: bytes) -> None:
 @pytest.mark.parametrize(
     ("schema", "words"),
     [
-        (SCHEMA_VERSION + 1, "newer Sureshot.*pip install --upgrade sureshot"),
+        (SCHEMA_VERSION + 1, "newer Sureshot.*Install the newest one"),
         (SCHEMA_VERSION - 1, "has format 5, and this Sureshot reads 6. `sureshot reset`"),
     ],
 )

@@ -36,7 +36,7 @@ from sureshot.cli.terminal import (
     print_paths,
     print_table,
 )
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, install_command
 from sureshot.paths import absolute_model, index_place
 from sureshot.text import counted, plain
 
@@ -187,7 +187,7 @@ def serve(
     missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
     if missing:
         raise SureshotError(
-            f"The page needs {' and '.join(missing)}; get them with: pip install 'sureshot[web]'"
+            f"The page needs {' and '.join(missing)}; get them with: {install_command('web')}"
         )
     compute_alone()
     from sureshot.web.security import is_loopback

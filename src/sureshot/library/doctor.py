@@ -10,7 +10,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from sureshot.errors import SureshotError, option
+from sureshot.errors import SureshotError, install_command, option
 from sureshot.paths import absolute, absolute_model, expand, index_place
 from sureshot.settings import read_json
 from sureshot.text import counted
@@ -71,7 +71,7 @@ def _found(check: Callable[[], _Found]) -> _Found:
     except (ImportError, OSError) as error:
         # Only the first line: some packages print a page when a shared library is missing.
         reason = str(error).strip().split("\n")[0]
-        fix = "pip install --force-reinstall sureshot, in a fresh environment if that fails"
+        fix = "install Sureshot again from its source, in a fresh environment if that fails"
         return "broken", f"{type(error).__name__}: {reason}", fix
 
 
@@ -141,7 +141,7 @@ def _processor() -> _Found:
 
 
 def _engine() -> _Found:
-    from sureshot.models.encoders.openvino import INSTALL, OPENVINO, engine_for, why_not
+    from sureshot.models.encoders.openvino import OPENVINO, engine_for, why_not
     from sureshot.models.weights import device_for
 
     device = device_for(None)
@@ -152,7 +152,7 @@ def _engine() -> _Found:
     if device != "cpu":
         return "ok", f"{detail}, on {device}", ""
     if reason := why_not():
-        return "note", f"{detail}; {reason}", f"for half the time: {INSTALL}"
+        return "note", f"{detail}; {reason}", f"for half the time: {install_command('fast')}"
     return "ok", f"{detail}, as was asked for", ""
 
 

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import sureshot
-from sureshot.errors import SureshotError, option
+from sureshot.errors import SureshotError, install_command, option
 from sureshot.library.encoding import Packing, VideoProgress, pack_videos, record_of
 from sureshot.media.discover import Source
 from sureshot.media.workers import stream
@@ -136,7 +136,7 @@ def on_ray(address: str) -> Iterator[Any]:
     except ImportError:
         raise SureshotError(
             "Indexing on many machines needs Ray, which is not installed; on each of them run: "
-            "pip install 'sureshot[ray]'"
+            f"{install_command('ray')}"
         ) from None
     if address.startswith("ray://"):
         raise SureshotError(

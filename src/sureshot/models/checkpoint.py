@@ -251,7 +251,7 @@ def read_config(
     if isinstance(version, int) and version > newest:
         raise ModelError(
             f"{path.parent} has the format {version}; this Sureshot reads up to {newest}. "
-            "Update it: pip install -U sureshot"
+            "Install the newest one."
         )
     if version == newest and type(version) is int:
         held = {**{name: {} for name in usual}, "note": "", **config}

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, install_command
 from sureshot.files import replace_file
 from sureshot.media.contact_sheet import drawable
 
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
 
 Style = dict[str, Any]  # keywords of a drawing
 
-MISSING = "Figures need matplotlib, which is not installed: pip install 'sureshot[plots]'"
 SUFFIXES = (".png", ".svg")
 WIDTH = 7.0  # inches: the text width of a paper
 SMALL, NORMAL = 7.0, 8.0  # points
@@ -41,7 +40,9 @@ def new_figure(height: float, *, width: float = WIDTH, constrained: bool = True)
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
     except ImportError:
-        raise SureshotError(MISSING) from None
+        raise SureshotError(
+            f"Figures need matplotlib, which is not installed: {install_command('plots')}"
+        ) from None
     figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
     FigureCanvasAgg(figure)
     return figure

@@ -149,7 +149,7 @@ class Header:
         if (schema := values["schema"]) > SCHEMA_VERSION:
             raise StoreError(
                 f"The index at {location} was written by a newer Sureshot (format {schema}, this "
-                f"one reads {SCHEMA_VERSION}). Upgrade with: pip install --upgrade sureshot"
+                f"one reads {SCHEMA_VERSION}). Install the newest one."
             )
         if schema < SCHEMA_VERSION:
             raise StoreError(

@@ -46,7 +46,7 @@ def test_torch_computes_where_it_is_not_installed_unless_it_was_asked_for(monkey
     monkeypatch.setattr(openvino, "OPENVINO", "no_such_package_here")
     assert openvino.engine_for(None, "cpu") == "torch"
     with pytest.raises(
-        ModelError, match=r"is not installed\. Install it with pip install 'sureshot\[fast\]'"
+        ModelError, match=r"is not installed\. Install it with pip install 'openvino<"
     ):
         openvino.engine_for("openvino", "cpu")
 

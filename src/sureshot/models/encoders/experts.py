@@ -28,7 +28,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, install_command
 from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from sureshot.settings import open_file
 
@@ -182,7 +182,7 @@ def _arrays_of_mmt(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
         import h5py
     except ImportError:
         raise SureshotError(
-            f"{path} is HDF5, which needs h5py: pip install 'sureshot[hdf5]'"
+            f"{path} is HDF5, which needs h5py: {install_command('hdf5')}"
         ) from None
     try:
         with h5py.File(path, "r") as file:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ModelError, option
+from sureshot.errors import ModelError, install_command, option
 from sureshot.models.encoders.base import Pixels
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Engine = Literal["torch", "openvino"]
 ENGINES: tuple[Engine, ...] = ("torch", "openvino")
 VARIABLE = "SURESHOT_ENGINE"  # names one for all that runs
 OPENVINO = "openvino"  # package and module
-INSTALL = "pip install 'sureshot[fast]'"
 # Counts its imports on a server of its maker's, whoever imports it. Nothing here needs it.
 _CALLS_HOME = "openvino.tools.ovc"
 
@@ -49,7 +48,9 @@ def engine_for(given: str | None, device: str) -> Engine:
             )
         case "openvino":
             if reason := why_not():
-                raise ModelError(f"{reason} Install it with {INSTALL}, or compute with torch.")
+                raise ModelError(
+                    f"{reason} Install it with {install_command('fast')}, or compute with torch."
+                )
             return "openvino"
         case _:
             raise ModelError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
@@ -127,7 +128,7 @@ class CompiledNetwork:
         except Exception as error:  # whatever a version or a processor that was never tried raises
             raise ModelError(
                 f"OpenVINO {ov.__version__} cannot run the image network ({_reason(error)}). Use "
-                f"{option('engine', 'torch')}, or install another version: {INSTALL}."
+                f"{option('engine', 'torch')}, or another version: {install_command('fast')}."
             ) from None
         self._queue.set_callback(_keep)
 

@@ -626,6 +626,33 @@ def videos(clips_planning: Path, tmp_path: Path) -> Path:
     return shutil.copytree(clips_planning, tmp_path / "videos")
 
 
+def test_links_that_lead_out_of_the_roots_are_not_followed(
+    store: Store, videos: Path, tmp_path: Path
+) -> None:
+    site, secret = tmp_path / "site", tmp_path / "secret"
+    for folder, name in ((site, "a"), (secret, "b"), (secret / "album", "c")):
+        folder.mkdir(exist_ok=True)
+        shutil.copy(videos / "0.mp4", folder / f"{name}.mp4")
+    (site / "album").symlink_to(secret / "album")
+    (site / "b.mp4").symlink_to(secret / "b.mp4")
+    (site / "again.mp4").symlink_to(site / "a.mp4")
+    for number in range(2):
+        Image.new("RGB", (32, 32)).save(secret / f"{number}.png")
+        (site / "frames").mkdir(exist_ok=True)
+        (site / "frames" / f"{number}.png").symlink_to(secret / f"{number}.png")
+    result, _ = run(store, site, roots=[site])
+    assert [record.path for record in store.videos()] == [site / "a.mp4"]
+    assert result.warnings == [
+        f"3 links lead out of the folders that may be indexed, such as {site / 'album'}; nothing "
+        "there was looked at."
+    ]
+    # A video that was swapped for a link is not read, and an unbounded run follows all.
+    (site / "a.mp4").unlink()
+    (site / "a.mp4").symlink_to(secret / "b.mp4")
+    assert run(store, site, roots=[site], force=True)[0].found == 0
+    assert run(store, site)[0].found > 2
+
+
 def test_all_shares_together_are_the_whole(store: Store, videos: Path, tmp_path: Path) -> None:
     results = [ingest(store, TinyEncoder(), [videos], shard=share) for share in SHARES]
     assert sum(result.found for result in results) == len(COLOURS)

@@ -277,7 +277,7 @@ def content_digest(source: Source) -> str:
     if isinstance(source.path, ObjectPath):
         return "etag-" + source.path.look().etag.strip('"')
     digest = hashlib.blake2b(digest_size=20)
-    for path in _files(source):
+    for path in files_of(source):
         with open_regular(path) as file:
             while block := file.read(1 << 20):
                 heartbeat()
@@ -345,13 +345,14 @@ def _looks(settings: IndexSettings) -> bool:
 
 def _stamp(source: Source) -> tuple[int, int]:
     """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
-    stats = [file.stat() for file in _files(source)]
+    stats = [file.stat() for file in files_of(source)]
     if not stats:
         raise VideoError("has vanished", transient=True)
     return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
 
 
-def _files(source: Source) -> list[Path]:
+def files_of(source: Source) -> list[Path]:
+    """The files that a video consists of."""
     return frame_files(source.path) if source.kind == "frames" else [source.path]
 
 

@@ -20,6 +20,7 @@ from sureshot.library.encoding import (
     Packing,
     VideoProgress,
     content_digest,
+    files_of,
     pack_videos,
     record_of,
 )
@@ -59,6 +60,7 @@ class Run:
         paths: what is indexed.
         shard: which videos are this run's; of others none is removed.
         force: whether to decode what is already there, failed files included.
+        roots: folders outside of which nothing is looked at, whatever leads there; None for all.
         progress: called with the result after every step.
 
     Attributes:
@@ -75,6 +77,7 @@ class Run:
         *,
         shard: Shard = WHOLE,
         force: bool = False,
+        roots: Sequence[Path] | None = None,
         progress: Callable[[Indexed], None] = lambda result: None,
     ) -> None:
         self.result = Indexed(index=store.location)
@@ -84,6 +87,8 @@ class Run:
         self._store, self._shard, self._force, self._progress = store, shard, force, progress
         self._paths, self._tops = paths, [absolute(path) for path in paths]
         self._excluded = Excluded(store.excluded())
+        self._roots = None if roots is None else [absolute(root).resolve() for root in roots]
+        self._outside: list[Path] = []
         self._begun: dict[Path, VideoProgress] = {}
         self._waiting: list[StagedVideo] = []
         self.began = time.monotonic()
@@ -92,24 +97,45 @@ class Run:
     def find(self) -> list[Source]:
         """Every video of the share at or below the paths; what cannot be looked at is noted."""
         result, sources = self.result, list[Source]()
-
-        def leave_out(path: Path) -> bool:
-            left = self._excluded.matches(path, self._tops)
-            result.excluded += left
-            return left
-
-        for source in discover(self._paths, leave_out):
+        for source in discover(self._paths, self._leaves_out):
             if isinstance(source, Unreadable):
                 # What was named and cannot be read concerns everybody.
                 if self._shard.has(source.path) or source.path in self._tops:
                     result.failed.append((source.path, source.reason))
-            elif self._shard.has(source.path):
+            elif self._shard.has(source.path) and self._is_inside(source):
                 sources.append(source)
                 result.found += 1
                 result.bytes_found += source.size
                 if result.found % 200 == 0:
                     self._progress(result)
+        if self._outside:
+            links = counted(len(self._outside), "link leads", "links lead")
+            result.warnings.append(
+                f"{links} out of the folders that may be indexed, such as "
+                f"{plain(self._outside[0])}; nothing there was looked at."
+            )
         return sources
+
+    def _leaves_out(self, path: Path) -> bool:
+        if not self._is_inside(path):
+            return True
+        left = self._excluded.matches(path, self._tops)
+        self.result.excluded += left
+        return left
+
+    def _is_inside(self, what: Path | Source) -> bool:
+        """Whether a path, or each file of a video, is below the roots, links followed."""
+        if self._roots is None:
+            return True
+        path = what if isinstance(what, Path) else what.path
+        try:
+            files = [what] if isinstance(what, Path) else files_of(what)
+            inside = all(any(f.resolve().is_relative_to(r) for r in self._roots) for f in files)
+        except (OSError, RuntimeError):  # of links that lead in a circle
+            inside = False
+        if not inside:
+            self._outside.append(path)
+        return inside
 
     def todo(self, sources: Sequence[Source]) -> list[Source]:
         """The sources that must be decoded; everything else is dealt with here."""
@@ -319,6 +345,7 @@ def index(
     workers: int | None = None,
     shard: str | None = None,
     ray: str | None = None,
+    roots: Sequence[str | Path] | None = None,
     progress: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:
     """Make videos searchable, or bring their index up to date: only what is new costs time.
@@ -349,6 +376,8 @@ def index(
         shard: ``3/16`` deals with the third of sixteen shares, for as many processes anywhere.
         ray: where a Ray cluster answers whose machines encode, ``auto`` for the one of this
             machine; they must see the videos and the index under the same paths.
+        roots: folders outside of which nothing is indexed, whatever links lead there; for a server
+            or a job. None for no such bounds.
         progress: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
 
@@ -407,6 +436,7 @@ def index(
             force=force,
             prune=prune,
             shard=share,
+            roots=None if roots is None else [expand(root) for root in roots],
             progress=progress,
             workers=workers,
             packing=packing,
@@ -423,6 +453,7 @@ def ingest(
     force: bool = False,
     prune: bool = False,
     shard: Shard = WHOLE,
+    roots: Sequence[Path] | None = None,
     progress: Callable[[Indexed], None] = lambda result: None,
     workers: int | None = None,
     packing: Callable[[Sequence[Source]], Packing] | None = None,
@@ -441,7 +472,7 @@ def ingest(
     """
     packing = packing or partial(pack_videos, store, encoder, workers=workers)
     warnings = store.repair()
-    run = Run(store, paths, shard=shard, force=force, progress=progress)
+    run = Run(store, paths, shard=shard, force=force, roots=roots, progress=progress)
     result = run.result
     result.warnings += warnings
     store.note_shard(shard, paths, finished=False)

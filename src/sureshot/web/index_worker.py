@@ -51,7 +51,8 @@ class Worker:
             self._print({"state": "failed", "error": {"code": error.code, "message": str(error)}})
             return
         state = "cancelled" if result.interrupted else "done"
-        self._print({"state": state, "said": result.summary, "share": 1.0}, result)
+        said = " ".join([result.summary, *result.warnings])
+        self._print({"state": state, "said": said, "share": 1.0}, result)
 
     def _listen(self) -> None:
         for line in self._orders:

@@ -72,8 +72,8 @@ class Jobs:
         """How far the last run is."""
         return JobReply(job=self._job)
 
-    def start(self, folders: Sequence[Path]) -> None:
-        """Start to index."""
+    def start(self, folders: Sequence[Path], roots: Sequence[Path] | None = None) -> None:
+        """Start to index, and nothing outside of the roots whatever links lead there."""
         with self._lock:
             if self._job is not None and self._job.state in _ACTIVE:
                 raise BusyError("Videos are being indexed already; wait for that, or cancel it.")
@@ -92,7 +92,9 @@ class Jobs:
             names = [os.fspath(folder) for folder in folders]
             self._job = JobValues(state="running", folders=names)
             self.version += 1
-            self._write(json.dumps({"folders": names, **asdict(self._session.options)}))
+            bounds = None if roots is None else [os.fspath(root) for root in roots]
+            request = {"folders": names, "roots": bounds, **asdict(self._session.options)}
+            self._write(json.dumps(request))
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 
     def order(self, order: Order) -> None:
@@ -172,8 +174,8 @@ class Roots:
     """Folders that may be indexed, with all below them."""
 
     def __init__(self, paths: Sequence[str | Path]) -> None:
-        self._roots = [absolute(path) for path in paths]
-        for root in self._roots:
+        self.paths = [absolute(path) for path in paths]
+        for root in self.paths:
             if isinstance(root, ObjectPath) or not root.is_dir():
                 raise ArgumentError(f"There is no folder {plain(root)} to index from.")
 
@@ -186,7 +188,7 @@ class Roots:
             raise refusal
         try:
             real = Path(folder).resolve(strict=True)
-            is_inside = any(real.is_relative_to(root.resolve()) for root in self._roots)
+            is_inside = any(real.is_relative_to(root.resolve()) for root in self.paths)
             if not is_inside or not real.is_dir():
                 raise refusal
         except (OSError, RuntimeError):  # a loop of links
@@ -196,7 +198,7 @@ class Roots:
     def below(self, folder: str | None) -> FoldersReply:
         """The folders in one, or the roots."""
         if folder is None:
-            roots = [FolderValues(path=printable(r), name=printable(r)) for r in self._roots]
+            roots = [FolderValues(path=printable(r), name=printable(r)) for r in self.paths]
             return FoldersReply(folder=None, above=None, folders=roots)
         path = self.allowed(folder)
         try:
@@ -207,7 +209,7 @@ class Roots:
         names = sorted(names, key=str.casefold)[:_MOST]
         return FoldersReply(
             folder=printable(path),
-            above=None if path in self._roots else printable(path.parent),
+            above=None if path in self.paths else printable(path.parent),
             folders=[FolderValues(path=printable(path / name), name=name) for name in names],
         )
 
@@ -252,7 +254,7 @@ async def job(jobs: JobsOf) -> Response:
 @queued("files")
 def start(jobs: JobsOf, roots: RootsOf, body: FoldersRequest) -> JobReply:
     """Index folders with all that is below them; only what is new or changed costs time."""
-    jobs.start([roots.allowed(folder) for folder in body.folders])
+    jobs.start([roots.allowed(folder) for folder in body.folders], roots.paths)
     return jobs.state()
 
 

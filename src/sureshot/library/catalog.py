@@ -144,8 +144,7 @@ def status(
     ``check`` reads all of it and holds every row against its checksum.
     """
     store = Store.open(index_place(db))
-    records = store.videos()
-    good = [record for record in records if not record.reason]
+    good, failed = _parted(store.videos())
     return Contents(
         index=store.location,
         videos=len(good),
@@ -155,7 +154,7 @@ def status(
         fingerprint=store.fingerprint,
         settings=store.settings,
         status=_calibrated(store),
-        failed=tuple((record.path, record.reason) for record in records if record.reason),
+        failed=tuple((record.path, record.reason) for record in failed),
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
         **_judged(store.location),
@@ -241,16 +240,19 @@ class VideoPage:
     """Some videos of an index, failed ones among them."""
 
     videos: tuple[VideoRecord, ...]
-    total: int  # videos on all pages
-    seconds: float  # length of all of these
+    total: int  # videos on all pages that can be found, as `status` counts them
+    failed: int  # others on all pages
+    seconds: float  # length of those that can be found
     after: str | None  # where the next page begins; None on the last one
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/api.md describes them."""
+        failed = f"; {self.failed} failed" if self.failed else ""
         return {
             "schema": JSON_SCHEMA,
             "total": self.total,
-            "said": f"{counted(self.total, 'video')}, {duration(self.seconds)}",
+            "failed": self.failed,
+            "said": f"{counted(self.total, 'video')}, {duration(self.seconds)}{failed}",
             "videos": [video_values(record) for record in self.videos],
             "next": self.after,
         }
@@ -291,15 +293,23 @@ def list_videos(
     """
     last = None if after is None else _place(after)
     records = [r for r in store.videos() if is_selected(r, folder)]
-    if newest:
-        records = [record for record in records if not record.reason]  # as `status` counts
-    left = [r for r in records if last is None or r.path > last]
+    good, failed = _parted(records)
+    left = [r for r in (good if newest else records) if last is None or r.path > last]
     if newest:
         left = sorted(left, key=lambda r: (-r.mtime_ns, r.path))
     page = left[:limit]
     more = _mark(page[-1].path) if len(left) > limit and not newest else None
-    seconds = sum((record.duration for record in records), 0.0)
-    return VideoPage(videos=tuple(page), total=len(records), seconds=seconds, after=more)
+    seconds = sum((record.duration for record in good), 0.0)
+    return VideoPage(tuple(page), total=len(good), failed=len(failed), seconds=seconds, after=more)
+
+
+def _parted(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], list[VideoRecord]]:
+    """Videos that can be found, which are those that count, and those that failed."""
+    good: list[VideoRecord] = []
+    failed: list[VideoRecord] = []
+    for record in records:
+        (failed if record.reason else good).append(record)
+    return good, failed
 
 
 def _mark(path: Path) -> str:

@@ -137,6 +137,7 @@ class VideosReply(Document):
     """A page of the videos."""
 
     total: int
+    failed: int
     said: str
     videos: list[VideoValues]
     next: str | None

@@ -13,7 +13,7 @@ def main() -> None:
         from sureshot.cli.app import run
 
         code = run(sys.argv[1:])
-    except KeyboardInterrupt:  # before there was a command, or while its end was told of
+    except KeyboardInterrupt:  # before there was a command, or while its end was reported
         code = 130
     code = exit_code(code)
     drop_output()

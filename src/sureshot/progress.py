@@ -1,4 +1,4 @@
-"""How long work reports its progress: to the terminal's bar, to the page, or to nobody."""
+"""How long work reports its progress: to the terminal's bar, to the page, or nowhere."""
 
 from typing import Protocol, runtime_checkable
 
@@ -17,7 +17,7 @@ class Progress(Protocol):
 
 
 class Silent:
-    """Progress that nobody sees."""
+    """Progress that is not shown."""
 
     def line(self, text: str) -> None:
         """Drop it."""

@@ -85,7 +85,7 @@ def test_columns_are_aligned():
     start = next(i for i, line in enumerate(lines) if line.startswith("text →"))
     head, raw, dsl = lines[start + 1 : start + 4]
     assert raw.index("]") == dsl.index("]") == head.index("R@1") + 2
-    assert head.endswith("R@1 less raw")
+    assert head.endswith("R@1 minus raw")
 
 
 def test_other_recalls_can_be_printed():

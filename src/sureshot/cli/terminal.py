@@ -118,7 +118,7 @@ def examples(*commands: str) -> str:
 
 
 _NARROW = 60  # columns; below, a hit takes two lines
-_UNFOLDED = 10_000  # columns where nobody looks, so that no file name is folded
+_UNFOLDED = 10_000  # columns where output is not a terminal, so that no file name is folded
 _COLOURS: dict[Status, str] = {
     "confident": "green",
     "several plausible": "yellow",

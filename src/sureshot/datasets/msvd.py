@@ -37,7 +37,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     ids = read_lines(pick(root, f"{split}_list.txt"))
     path = pick(root, "raw-captions.pkl", "captions_msvd.json")
     if path.suffix == ".pkl":
-        data = read_pickle(path, "list of sentences", "fetch it anew, or use captions_msvd.json")
+        data = read_pickle(path, "list of sentences", "fetch it again, or use captions_msvd.json")
     else:
         data = read_annotation(path)
     with expecting(path, "a list of sentences for each id"):

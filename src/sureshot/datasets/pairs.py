@@ -113,7 +113,7 @@ def _collect(
 
 
 def _path(video: str, bases: list[Path]) -> Path | None:
-    """Where a video lies; absolute paths stand for themselves."""
+    """Where a video is; absolute paths stand for themselves."""
     for base in bases:
         path = base / video
         try:

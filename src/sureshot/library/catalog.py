@@ -37,7 +37,7 @@ class Contents:
         videos: videos that can be found.
         windows: their windows.
         seconds: their length.
-        bytes: size on disk or in S3 storage; 0 in others, where nobody knows.
+        bytes: size on disk or in S3 storage; 0 in others, where it is unknown.
         fingerprint: digest that identifies the model that wrote the index.
         status: what percentages are learned from, or why there are none.
         failed: files that could not be indexed, with reasons.
@@ -129,7 +129,7 @@ class Contents:
 
 
 def has_index(db: str | Path | None = None) -> bool:
-    """Whether an index lies at a place; None is the default index of this user."""
+    """Whether an index is at a place; None is the default index of this user."""
     return Store.exists(index_place(db))
 
 

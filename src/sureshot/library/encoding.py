@@ -84,7 +84,7 @@ def price_of(
 ) -> float:
     """What another part must save to be worth it, on the scale of the encoder and of the video.
 
-    A change counts if it is large beside what all frames of the video differ by, and beside what
+    A change counts if it is large next to what all frames of the video differ by, and next to what
     frames side by side differ by: a film of many scenes has the first, a shaky shot the second.
 
     Args:
@@ -300,7 +300,7 @@ def _decode(
     except OSError as error:
         yield _failed(source, unreadable(error))
     except Exception as error:
-        # Foreign files reach corners of ffmpeg nobody has seen; one of them must not cost the rest
+        # Foreign files reach untested corners of ffmpeg; one of them must not cost the rest
         # of the folder. The reason is kept and shown like any other.
         reason = f"cannot be decoded ({type(error).__name__}: {error})"
         yield _failed(source, VideoError(reason))

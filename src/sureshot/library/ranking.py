@@ -24,7 +24,7 @@ from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, printable
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
-_CLOSE = 0.2  # a neighbour joins if it lies within this share of the best-to-median distance
+_CLOSE = 0.2  # a neighbour joins if it is within this share of the best-to-median distance
 _NOISE = 0.005  # scores this close are alike, however close all the others are, too
 
 
@@ -57,7 +57,7 @@ def join_adjacent(
     """Moments, best first, each grown from a window to its neighbours that score nearly as well.
 
     "Nearly" is relative to this query's own spread, since scores of different queries do not
-    compare: a neighbour joins if it lies within a fifth of the distance from the best score to the
+    compare: a neighbour joins if it is within a fifth of the distance from the best score to the
     median one. So a long shot comes out as one range, and the scene after it stays out. Where all
     windows score alike, as in a library of one shot, differences below 0.005 do not count.
 

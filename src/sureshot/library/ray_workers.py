@@ -128,7 +128,7 @@ def on_ray(address: str) -> Iterator[Any]:
     Args:
         address: ``auto``, or where the head of the cluster answers, such as ``10.0.0.1:6379``.
     """
-    # Nobody is told that Sureshot uses Ray; and its messages would stand between ours.
+    # No usage statistics go to the makers of Ray, and none of its messages come between ours.
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:

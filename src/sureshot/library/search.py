@@ -88,7 +88,7 @@ def _source(path: Path) -> Source:
         ordinary = path.is_dir() and not frame_files(path)
     except OSError:
         ordinary = False  # `discover` says why
-    # It would search all that lies below an ordinary folder.
+    # It would search all that is below an ordinary folder.
     found = None if ordinary else next(discover([path]), None)
     if isinstance(found, Source):
         return found
@@ -211,7 +211,7 @@ def describe(
 
     Raises:
         VideoError: the video cannot be read.
-        QueryError: no sentence, or an empty one; or ``at`` lies outside the video.
+        QueryError: no sentence, or an empty one; or ``at`` is outside the video.
         StoreError: there is no index at ``db``, or it is of another model.
         ModelError: the model cannot be loaded here.
     """

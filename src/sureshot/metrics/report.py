@@ -174,7 +174,7 @@ class RecallReport:
             lines = [raw, *(line for line in self.post if line.direction == raw.direction)]
             heads = ["", *(f"R@{k}" for k in self.ks), "MdR", "MnR"]
             if len(lines) > 1:
-                heads.append("R@1 less raw")
+                heads.append("R@1 minus raw")
             yield from aligned([heads, *(self._cells(line, len(heads)) for line in lines)])
             for line in lines:
                 if line.tied:

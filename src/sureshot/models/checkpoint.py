@@ -1,7 +1,7 @@
 """A trained model in a folder: weights, settings and a card that says what it is.
 
 ``config.json`` holds everything needed to build the model again, ``model.safetensors`` the weights,
-``README.md`` is for people; an encoder that was trained with the model lies in ``encoder``. Nothing
+``README.md`` is for people; an encoder that was trained with the model is in ``encoder``. Nothing
 in the folder can run.
 """
 

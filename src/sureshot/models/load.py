@@ -120,7 +120,7 @@ class Scorer:
 
     @cached_property
     def raw(self) -> Similarity:
-        """How it compares what its encoder gives, without a hub correction."""
+        """Similarity of what its encoder gives, uncorrected."""
         return MeanFrames() if self.model is None else ModelSimilarity(self.model, self.device)
 
     @cached_property
@@ -130,7 +130,7 @@ class Scorer:
 
     @property
     def stored(self) -> Similarity:
-        """How it compares what an index or a bank keeps, without a hub correction."""
+        """Similarity on stored features, uncorrected."""
         return similarity_for(self.require_searchable())
 
     def embed_texts(self, texts: Sequence[str]) -> Embedded:

@@ -1,4 +1,4 @@
-"""Questions about videos, answered with one of the words known from training.
+"""Questions about videos, answered with one of the words seen in training.
 
 A head on a retrieval system is trained by a recipe, as a system is, and measured by the share of
 right answers, see `sureshot.research.answer_report`.
@@ -375,7 +375,7 @@ class AnswerRecipe(RecipeFile, Ranged):
             self.training.refuse_best("[val]")
 
     def _check_start(self) -> None:
-        """A trained model brings what a fresh one is told."""
+        """A trained model brings what a fresh one is given."""
         named = isinstance(self.system.get("name"), str)
         own = EncoderRecipe(device=self.encoder.device, tuned=self.encoder.tuned)
         if self.retrieval is None and not named:

@@ -147,7 +147,7 @@ _OF_PAIRS = {
     "distribution": "score of samples of the Gaussians",
 }
 
-# Numbers of a text or a video, by their name in `...System.measures` less the side.
+# Numbers of a text or a video, by their name in `...System.measures` without the side.
 _OF_ITEMS = {
     "deviation": "standard deviation of the {side}'s Gaussian",
     "spread": "log total variance of the {side}'s Gaussian",

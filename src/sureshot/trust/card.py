@@ -153,7 +153,7 @@ class Nonconformity:
     def p_value(self, scores: Float[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
         """How many are at least as strange, of the reference and the new one itself; above 0.
 
-        Where the new query is like those of the reference, it lies below any a in at most a share
+        Where the new query is like those of the reference, it is below any a in at most a share
         a of cases.
         """
         rounding = _EPS * np.abs(scores)

@@ -116,7 +116,7 @@ def _of_video(
         for name, array in _arrays(path, only).items():
             if name in seen:
                 raise SureshotError(
-                    f"The expert {name} of {video} lies in {seen[name]} and in {path}; "
+                    f"The expert {name} of {video} is in {seen[name]} and in {path}; "
                     "leave one of them out."
                 )
             seen[name] = path

@@ -223,7 +223,7 @@ class Duq(PooledSystem):
              \sqrt{\lVert\mu_v\rVert^2 + \mathrm{tr}\,\Sigma_v}}
 
         The samples' inner product has just this mean, and in hundreds of dimensions their lengths
-        hardly vary; so an uncertain item lies at distance 1 from everything. With ``means`` spreads
+        hardly vary; so an uncertain item is at distance 1 from everything. With ``means`` spreads
         are not trained, and count as none.
         """
         if self.distance == "means" or self.config.spread == "oracle":

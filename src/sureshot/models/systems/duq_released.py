@@ -173,7 +173,7 @@ def cluster(
     real = torch.arange(clusters, device=mask.device) < ((count + 1) // 2)[:, None]
     to_centres = distance.gather(1, centres[..., None].expand(-1, -1, tokens.shape[1]))
     place = to_centres.masked_fill(~real[..., None], torch.inf).argmin(1)
-    # A centre belongs to itself, even where another lies at the same place.
+    # A centre belongs to itself, even where another is at the same place.
     own = torch.arange(clusters, device=mask.device).expand_as(centres)
     own = torch.where(real, own, place.gather(1, centres))
     return place.scatter(1, centres, own), real

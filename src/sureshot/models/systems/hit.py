@@ -17,7 +17,7 @@ Differs:
     BERT and its videos are those of several experts. Here tokens are what the encoder gives, at
     equal length, and the sentence stands before the words as BERT's first token does.
 
-    The slow copies are those of the transformers. What lies before them, a linear stem or an
+    The slow copies are those of the transformers. What is before them, a linear stem or an
     encoder that is tuned, has no copy: keys are made of its present tokens, without a gradient.
 
     A bank begins empty, and an empty slot is no wrong answer; MoCo begins with random keys.

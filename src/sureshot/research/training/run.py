@@ -317,7 +317,7 @@ class RetrievalTask(Task):
         model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
         if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
             raise SureshotError(
-                "An oracle is told the truth about a whole batch; leave out training.micro_batch, "
+                "An oracle knows the truth about a whole batch; leave out training.micro_batch, "
                 "and train in one process."
             )
         note = encoder_note(recipe.encoder, encoder, sizes)
@@ -393,7 +393,7 @@ def ground_truth(splits: Sequence[Split], device: str = "cpu") -> loop.Labels:
     """
     if len(splits) != 1:
         raise SureshotError(
-            f"An oracle is told which captions fit which videos of one synthetic dataset; there "
+            f"An oracle knows which captions fit which videos of one synthetic dataset; there "
             f"are {len(splits)} sets to train on. Leave one."
         )
     truth, owner = read_truth(splits[0]), splits[0].owner()

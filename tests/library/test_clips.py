@@ -326,14 +326,14 @@ def test_what_is_quickly_made_or_need_not_be_has_no_first_seconds() -> None:
 
 
 def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:
-    path = written("mkv", tmp_path)
+    path = written("h264-mkv", tmp_path)
     assert film_of(record(path), at=1.0, start=0.0, end=2.0).how.way == "remux"
     large = record(path, size=10**9)
     assert film_of(large, at=1.0, start=0.0, end=2.0).how.way == "clip"
 
 
 def test_a_film_laid_anew_is_whole(tmp_path) -> None:
-    found = record(written("mkv", tmp_path))
+    found = record(written("h264-mkv", tmp_path))
     film = film_of(found, at=1.0, start=0.0, end=2.0)
     write_part(found, film, tmp_path / "whole.mp4", rate=1.0)
     with av.open(tmp_path / "whole.mp4") as container:

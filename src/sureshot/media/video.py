@@ -337,6 +337,8 @@ def _stated_duration(container: Any, stream: Any, path: Path) -> float:
         stated = _claimed_duration(container, stream)
     else:
         stated = 0.0
+    if container.format.name not in ("avi", "asf"):
+        return stated
     # Of these ffmpeg gives the length of what is there.
     with open_regular(path) as file:
         head = file.read(_HEAD) or b""

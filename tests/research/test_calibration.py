@@ -9,33 +9,15 @@ from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.load import load
-from sureshot.research.calibration import calibrate, calibrate_scores, card_of_model, check_unseen
+from sureshot.research.calibration import calibrate, card_of_model, check_unseen
+from sureshot.research.features import extract
+from sureshot.research.scores import known_of, similarity
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import fit_card, labelled
 from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls
-
-
-def test_the_captions_of_a_split_are_each_about_their_video():
-    rng = np.random.default_rng(1)
-    owner = np.repeat(np.arange(80), 3)
-    clear = rng.uniform(0, 3, len(owner))
-    scores = rng.normal(size=(len(owner), 80))
-    scores[np.arange(len(owner)), owner] += clear
-    done = calibrate_scores(
-        scores, owner, model="abc", bank="def", dataset="mine", date="2026-11-30"
-    )
-    relevant = owner[:, None] == np.arange(80)
-    known = {
-        "model": "abc",
-        "bank": "def",
-        "dataset": "mine",
-        "date": "2026-11-30",
-    }
-    assert done.card == fit_card([labelled(scores, relevant, owner)], **known)
-    assert done.gallery == 80
 
 
 def test_the_card_of_a_checkpoint_lies_in_it_and_that_of_an_encoder_nowhere(tmp_path):
@@ -69,5 +51,12 @@ def test_a_split_becomes_the_card_of_a_model(tmp_path):
     assert done.file == tmp_path / "card.json"
     assert Calibration.from_json(done.file.read_text("utf-8")) == done.card
     assert done.card.valid_for.dataset == "pairs pairs.csv val, 60 videos, 240 captions"
+    scorer, split = load("tiny"), load_split("pairs", "val", data)
+    features = extract(split, scorer.encoder, frames=scorer.frames, cache=asked["cache"])
+    scores, owner = similarity(scorer.raw, features), split.owner()
+    part = labelled(scores, owner[:, None] == np.arange(60), owner, known_of(scorer, features))
+    about = {"dataset": features.split.title(), "date": "2026-11-30"}
+    assert done.card == fit_card([part], model=scorer.fingerprint, **about)
+    assert done.gallery == 60
     again = calibrate("tiny", "pairs", data, save=False, **asked)
     assert (again.file, again.card) == (None, done.card)

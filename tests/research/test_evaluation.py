@@ -248,7 +248,7 @@ def test_what_was_trained_on_is_known_and_told_where_it_is_tested(coloured, scor
     notes = Notes(Silent())
     warn_of_shared(lambda: training_splits(scorer), split, notes)
     assert len(notes.lines) == 1 and "share 6 videos" in notes.lines[0]
-    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent()).split
+    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent())
     warn_of_shared(lambda: training_splits(scorer), test, notes)
     assert len(notes.lines) == 1
     texts = training_captions(scorer, test, 5).texts()

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from sureshot.datasets import Split
 from sureshot.errors import SureshotError, option
@@ -21,7 +20,6 @@ from sureshot.research.evaluation import (
 )
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled, sets_of
-from sureshot.trust.signals import UNKNOWN, QueryContext
 
 
 def calibrate(
@@ -67,48 +65,21 @@ def calibrate(
     if save:
         file = card_of_model(scorer) if to is None else absolute(to)
     tested = read_source(source, notes)
-    check_unseen(scorer, tested.split)
+    check_unseen(scorer, tested)
     features = encode(tested, scorer, notes, cache=cache)
-    done = calibrate_scores(
-        ranking(scorer, features),
-        features.split.owner(),
-        known_of(scorer, features),
+    scores, owner = ranking(scorer, features), features.split.owner()
+    about = known_of(scorer, features)
+    # Other videos that fit a caption count as wrong, since they are not labelled.
+    relevant = owner[:, None] == np.arange(scores.shape[1])
+    card = fit_card(
+        [labelled(scores, relevant, owner, about)],
         model=scorer.fingerprint,
         bank=None if scorer.bank is None else scorer.bank.digest,
         dataset=features.split.title(),
         date=day,
     )
+    done = Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores, about))
     return done if file is None else done.saved(file)
-
-
-def calibrate_scores(
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Int[np.ndarray, " queries"],
-    about: QueryContext = UNKNOWN,
-    *,
-    model: str,
-    bank: str | None,
-    dataset: str,
-    date: str,
-) -> Calibrated:
-    """Calibrate on the captions of a split, each of which is about one video.
-
-    Other videos that fit a caption count as wrong, since they are not labelled.
-
-    Args:
-        scores: scores that order the results.
-        owner: column of the video of each caption.
-        model: fingerprint of what `sureshot.models.load.load_searchable` gives.
-        bank: digest of its hub correction, if it has one.
-    """
-    card = fit_card(
-        [labelled(scores, owner[:, None] == np.arange(scores.shape[1]), owner, about)],
-        model=model,
-        bank=bank,
-        dataset=dataset,
-        date=date,
-    )
-    return Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores, about))
 
 
 def card_of_model(scorer: Scorer) -> Path:

@@ -1,7 +1,7 @@
 """How good a model is on a split: recalls of raw scores first, then what else was asked for."""
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.published import published
 from sureshot.metrics.report import CorrectedScores, RecallReport, report, write_qrels, write_run
-from sureshot.models.encoders.experts import Experts, presence, read_experts
+from sureshot.models.encoders.experts import presence, read_experts
 from sureshot.models.load import Scorer, load
 from sureshot.paths import expand
 from sureshot.progress import Notes, Progress, Silent
@@ -63,28 +63,17 @@ def source_of(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class ReadSplit:
-    """A split that was read and not encoded yet, and its experts by the id of the video."""
-
-    split: Split
-    experts: Mapping[str, Experts]
-
-
-def read_source(source: SplitRecipe, progress: Progress) -> ReadSplit:
-    """Read a split and its experts; report what was found and what was not there."""
+def read_source(source: SplitRecipe, progress: Progress) -> Split:
+    """Read a split; report what was found and what was not there."""
     split = source.load()
     progress.line(split.summary())
-    experts = read_experts(split.experts, [item.id for item in split.items])
-    if experts:
-        progress.line(f"experts: {presence(experts)}")
-    return ReadSplit(split=split, experts=experts)
+    return split
 
 
 def encode(
-    source: ReadSplit,
+    split: Split,
     scorer: Scorer,
-    notes: Notes,
+    progress: Progress,
     *,
     frames: int | None = None,
     cache: Path | None = None,
@@ -94,18 +83,21 @@ def encode(
     Args:
         frames: frames sampled from each video; None is as many as the model was trained with.
     """
+    experts = read_experts(split.experts, [item.id for item in split.items])
+    if experts:
+        progress.line(f"experts: {presence(experts)}")
     features = extract(
-        source.split,
+        split,
         scorer.encoder,
         frames=frames or scorer.frames,
         sampling=scorer.sampling,
         whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
         cache=cache,
-        progress=notes,
+        progress=progress,
     )
     for name, reason in features.unreadable:
-        notes.line(f"left out: {name} {reason}")
-    return replace(features, experts=source.experts)
+        progress.line(f"left out: {name} {reason}")
+    return replace(features, experts=experts)
 
 
 def check_experts(scorer: Scorer, folder: Path | None) -> None:
@@ -296,8 +288,8 @@ def evaluate(
     check_experts(scorer, source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
-    warn_of_shared(lambda: training_splits(scorer), tested.split, notes)
-    captions = training_captions(scorer, tested.split, bank) if BANKED & set(post) else None
+    warn_of_shared(lambda: training_splits(scorer), tested, notes)
+    captions = training_captions(scorer, tested, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)
     known = None if captions is None else caption_scores(scorer, captions, features, cache)

@@ -245,7 +245,7 @@ def plot(
     for scorer in scorers:
         check_experts(scorer, source.experts)
     read = read_source(source, notes)
-    captions = training_captions(scorers[0], read.split, bank) if after in BANKED else None
+    captions = training_captions(scorers[0], read, bank) if after in BANKED else None
     subjects = [
         Subject(scorer, encode(read, scorer, notes, frames=frames, cache=cache), seed)
         for scorer in scorers

@@ -27,11 +27,10 @@ from sureshot.files import file_digest, replace_file, write_json
 from sureshot.metrics.hubs import dual_softmax
 from sureshot.metrics.intervals import SeedRanks, interval, mean_of
 from sureshot.metrics.ranks import r_sum, recall, text_ranks, video_ranks
-from sureshot.models.encoders.experts import read_experts
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.evaluation import ReadSplit, encode
+from sureshot.research.evaluation import encode
 from sureshot.research.features import SplitFeatures
 from sureshot.research.reproduction.plan import PlanData, Table, Target, Variant
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
@@ -200,12 +199,11 @@ def _train_and_test(
 def _encoded(
     split: Split, scorer: Scorer, recipe: Recipe, data: PlanData, notes: Notes
 ) -> SplitFeatures:
-    source = ReadSplit(split, read_experts(split.experts, [item.id for item in split.items]))
     if not recipe.encoder.tuned:
-        return encode(source, scorer, notes, cache=data.cache)
+        return encode(split, scorer, notes, cache=data.cache)
     # No other run can use the features of an encoder that was trained in this one.
     with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-        return encode(source, scorer, notes, cache=Path(cache))
+        return encode(split, scorer, notes, cache=Path(cache))
 
 
 def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:

@@ -38,7 +38,7 @@ from sureshot.models.load import Scorer
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import known_systems, load_system, objective
-from sureshot.research.answers import RETRIEVAL, AnswerCheckpoint, encode_questions, logits
+from sureshot.research.answers import RETRIEVAL, AnswerCheckpoint, Answerer, logits
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import ranking, recalls, similarity
 from sureshot.research.training.loop import LOG, read_log
@@ -345,9 +345,8 @@ def test_its_answers_go_the_whole_way(place: Path, tmp_path: Path, name: str) ->
     kept = AnswerCheckpoint.load(made.folder)
     kept.save(tmp_path / "again")
     again = AnswerCheckpoint.load(tmp_path / "again")
-    questions, seen = encode_questions(
-        replace(chosen.val, split="test").load(), TinyEncoder(), kept.retrieval, place / "cache"
-    )
+    questions = replace(chosen.val, split="test").load()
+    seen = Answerer(kept, TinyEncoder()).features(questions.split, place / "cache")
     scores = logits(kept.model(), seen, range(6))
     np.testing.assert_array_equal(logits(again.model(), seen, range(6)), scores)
     given = [kept.answers[best] for best in scores.argmax(1)]

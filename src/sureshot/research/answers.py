@@ -74,7 +74,7 @@ class HeadConfig(Ranged):
         answers: size of a vocabulary made of training answers; one that is given is taken whole.
     """
 
-    at = "head"
+    key = "head"
 
     dropout: Annotated[float, Within(0, 0.99)] = 0.1
     answers: Annotated[int, Within(2, 1_000_000)] = 1000

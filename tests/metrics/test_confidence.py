@@ -27,8 +27,8 @@ from sureshot.metrics.confidence import (
 )
 
 ORDERINGS = [
-    lambda c, r: auroc(c, r),
-    lambda c, r: fpr_at_tpr(c, r, 0.8),
+    auroc,
+    fpr_at_tpr,
     lambda c, r: aurc(c, 1 - r),
     lambda c, r: excess_aurc(c, 1 - r),
     lambda c, r: augrc(c, 1 - r),
@@ -60,14 +60,14 @@ def test_auroc_counts_pairs():
     assert auroc(confidence, right) == pytest.approx(np.mean(pairs))
 
 
-@pytest.mark.parametrize("tpr", [0.5, 0.8, 0.95, 1.0])
-def test_fpr_is_that_of_the_strictest_threshold_that_lets_enough_pass(tpr):
-    confidence, right = some(1)
-    for threshold in sorted(set(confidence), reverse=True):
-        passing = confidence >= threshold
-        if passing[right == 1].mean() >= tpr:
-            break
-    assert fpr_at_tpr(confidence, right, tpr) == pytest.approx(passing[right == 0].mean())
+def test_fpr_is_that_of_the_strictest_threshold_that_lets_enough_pass():
+    for seed in range(4):
+        confidence, right = some(seed)
+        for threshold in sorted(set(confidence), reverse=True):
+            passing = confidence >= threshold
+            if passing[right == 1].mean() >= 0.95:
+                break
+        assert fpr_at_tpr(confidence, right) == pytest.approx(passing[right == 0].mean())
 
 
 def test_areas_are_the_mean_over_all_orders_of_the_ties():

@@ -71,8 +71,11 @@ def test_text_ranks_count_what_scores_higher_and_a_share_of_what_ties(case, ties
 @given(cases(), st.sampled_from(["group", "caption"]), st.sampled_from(["mean", "best", "worst"]))
 def test_video_ranks_count_one_candidate_at_a_time(case, how, ties):
     similarity, owner = case
+    kept = similarity.copy(), owner.copy()
     expected = slow_videos(similarity, owner, how, ties)
     assert video_ranks(similarity, owner, how, ties=ties).tolist() == expected
+    np.testing.assert_array_equal(similarity, kept[0])
+    np.testing.assert_array_equal(owner, kept[1])
 
 
 @pytest.mark.parametrize("how", ["group", "caption"])
@@ -91,16 +94,6 @@ def test_scores_that_differ_in_the_last_bit_do_not_tie():
     similarity = np.array([[one, np.nextafter(one, 1)], [one, one]])
     assert text_ranks(similarity, np.array([0, 0])).tolist() == [2.0, 1.5]
     assert text_ranks(similarity.astype(np.float32), np.array([0, 0])).tolist() == [1.5, 1.5]
-
-
-@given(cases())
-def test_the_input_stays_as_it_is(case):
-    similarity, owner = case
-    kept = similarity.copy(), owner.copy()
-    text_ranks(similarity, owner)
-    video_ranks(similarity, owner, "caption")
-    np.testing.assert_array_equal(similarity, kept[0])
-    np.testing.assert_array_equal(owner, kept[1])
 
 
 def test_nan_is_refused_by_row_wherever_it_stands():
@@ -128,13 +121,9 @@ def test_clip4clip_without_ties(golden, name):
     expected = case["outputs"][name]["cols"]
     assert (text_ranks(similarity, diagonal) - 1).tolist() == expected
     assert (video_ranks(similarity.T.copy(), diagonal) - 1).tolist() == expected
-
-
-def test_clip4clip_video_to_text(golden):
-    case = golden("clip4clip_metrics")
-    similarity = np.array(case["inputs"]["no_ties"])
-    expected = case["outputs"]["no_ties_transposed"]["cols"]
-    assert (video_ranks(similarity, np.arange(len(similarity))) - 1).tolist() == expected
+    if name == "no_ties":
+        expected = case["outputs"]["no_ties_transposed"]["cols"]
+        assert (video_ranks(similarity, diagonal) - 1).tolist() == expected
 
 
 def test_clip4clip_takes_each_tied_place_for_a_query_and_we_do_not(golden):
@@ -148,21 +137,10 @@ def test_clip4clip_takes_each_tied_place_for_a_query_and_we_do_not(golden):
     mean = text_ranks(similarity, diagonal)
     assert len(mean) == len(similarity)
     np.testing.assert_array_equal(mean, (best + worst) / 2)
-
-
-def test_clip4clip_gives_a_constant_matrix_the_square_of_its_queries_and_we_do_not(golden):
-    case = golden("clip4clip_metrics")
-    similarity = np.array(case["inputs"]["constant"])
-    count = len(similarity)
+    constant = np.array(case["inputs"]["constant"])
+    count = len(constant)
     assert len(case["outputs"]["constant"]["cols"]) == count**2
-    assert text_ranks(similarity, np.arange(count)).tolist() == [(count + 1) / 2] * count
-
-
-@pytest.mark.parametrize("name", ["nan", "all_nan"])
-def test_clip4clip_drops_nan_and_we_refuse_it(golden, name):
-    similarity = np.array(golden("clip4clip_metrics")["inputs"][name])
-    with pytest.raises(SureshotError, match=r"row \d+ with column"):
-        text_ranks(similarity, np.arange(len(similarity)))
+    assert text_ranks(constant, np.arange(count)).tolist() == [(count + 1) / 2] * count
 
 
 def test_clip4clip_drops_infinite_own_scores_and_we_rank_them(golden):
@@ -277,11 +255,7 @@ def test_recall_counts_one_rank_at_a_time(ranks):
     assert found.median == statistics.median(ranks)
     assert found.mean == pytest.approx(sum(ranks) / len(ranks))
     assert found.n == len(ranks)
-
-
-def test_the_fields_are_the_recalls_of_their_names():
-    found = recall(np.array([1.0, 2.0, 7.0, 20.0, 60.0]))
-    assert found == Recall(20.0, 40.0, 60.0, 80.0, 7.0, 18.0, 5)
+    assert (found.r1, found.r5, found.r10, found.r50) == tuple(map(found.at, (1, 5, 10, 50)))
 
 
 @pytest.mark.parametrize("name", ["no_ties", "odd", "single_even_median"])

@@ -135,10 +135,8 @@ def test_features_are_the_signals_side_by_side_and_a_small_gallery_counts_as_lar
     scores = np.random.default_rng(5).normal(size=(3, 9))
     _, found = result_signals(scores, 0.1, results=4)
     rows = features(found, smallest=20)
-    assert rows.shape == (12, 8)
-    for column, name in enumerate(found._fields[:-1]):
-        np.testing.assert_array_equal(rows[:, column], getattr(found, name).ravel())
-    np.testing.assert_array_equal(rows[:, -1], np.log(20))
+    columns = [*found[:-1], np.full((3, 4), np.log(20))]
+    np.testing.assert_array_equal(rows, np.stack([one.ravel() for one in columns], axis=1))
     np.testing.assert_array_equal(features(found, smallest=8)[:, -1], np.log(9))
 
 

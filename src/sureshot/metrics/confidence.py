@@ -17,6 +17,7 @@ from sureshot.metrics.intervals import Statistic, Weights
 
 # Of each query: 1 or True, 0 or False.
 Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
+_TPR = 0.95
 _RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
 
 
@@ -51,12 +52,10 @@ def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Stat
     return separation
 
 
-def fpr_at_tpr(
-    confidence: Float[np.ndarray, " queries"], right: Outcomes, tpr: float = 0.95
-) -> float:
-    """Share of the wrong answers that pass the threshold which at least ``tpr`` of the right pass.
+def fpr_at_tpr(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+    """Share of the wrong answers that pass the threshold which at least 95 % of the right pass.
 
-    Equal values pass together. 0 is perfect, ``tpr`` a guess; that is also what comes out where all
+    Equal values pass together. 0 is perfect, 0.95 a guess; that is also what comes out where all
     are right or all wrong.
 
     Examples:
@@ -65,9 +64,9 @@ def fpr_at_tpr(
     """
     true = _checked(confidence, right) == 1
     if true.all() or not true.any():
-        return float(tpr)
+        return _TPR
     passing = np.sort(confidence[true])[::-1]
-    threshold = passing[_needed(tpr, len(passing)) - 1]
+    threshold = passing[_needed(_TPR, len(passing)) - 1]
     return float(np.mean(confidence[~true] >= threshold))
 
 

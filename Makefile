@@ -66,7 +66,7 @@ model: $(VENV)/ready-dev
 FAULTS ?= 1000
 
 faults: $(VENV)/ready-dev
-	SURESHOT_FAULTS=$(FAULTS) $(BIN)/python -m pytest tests/faults
+	SURESHOT_FAULTS=$(FAULTS) $(BIN)/python -m pytest -n auto --dist worksteal tests/faults
 
 clean:
 	rm -rf $(VENV) .cache

@@ -103,6 +103,7 @@ def test_a_file_at_which_lance_ends_the_process_is_refused_and_its_videos_come_a
         find_faults(str(place))
     store = Store.open(place)
     said = "; ".join(store.repair())
+    assert f"1 file of the table of {name} had damage" in said
     assert name == "windows" or "3 videos had a damaged or lost entry" in said
     lost = store.lost(thorough=True)
     assert len(lost) == (3 if name == "windows" else 0)
@@ -111,6 +112,30 @@ def test_a_file_at_which_lance_ends_the_process_is_refused_and_its_videos_come_a
     again = Store.open(place)
     assert (again.count(), len(again.videos()), again.trouble()) == (14, 4, [])
     assert find_faults(str(place)) == []
+
+
+@pytest.mark.parametrize("name", ["videos", "windows"])
+def test_of_a_damaged_file_what_is_sound_stays(place: Path, name: str) -> None:
+    path = largest(place / f"{name}.lance" / "data")
+    data = path.read_bytes()
+    what = b"/1.mp4"  # of one video, in both tables
+    assert what in data
+    path.write_bytes(data.replace(what, b"/!.mp4"))
+    store = Store.open(place)
+    store.videos()
+    store.nearest(QUERY, 99)
+    assert any(f"A file of the table of {name}" in sentence for sentence in store.trouble())
+    assert any(f"file of the table of {name}" in fault.what for fault in find_faults(str(place)))
+    assert f"1 file of the table of {name} had damage" in "; ".join(store.repair())
+    known = {video.path.name: video.size for video in store.videos()}
+    assert (known["0.mp4"], known["2.mp4"], known["1.mp4"]) == (
+        100,
+        100,
+        -1 if name == "videos" else 100,
+    )
+    lost = {video.path.name for video in store.lost(thorough=True)}
+    assert lost == (set() if name == "videos" else {"1.mp4"})
+    assert not any("file of the table" in fault.what for fault in find_faults(str(place)))
 
 
 def test_without_its_index_of_vectors_a_search_compares_all(place: Path, monkeypatch) -> None:

@@ -4,13 +4,14 @@ import contextlib
 import shutil
 import time
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
 import lance
 import pyarrow as pa
+from lance.fragment import write_fragments
 
 from sureshot.errors import StoreError, option
 from sureshot.files import CARD, restore_folder
@@ -28,6 +29,7 @@ from sureshot.store.tables import (
     Name,
     Tables,
     as_store_error,
+    check_rows,
     is_there,
     plain_errors,
 )
@@ -59,6 +61,7 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
         f"what it lacks is indexed again."
         for name in tables.move_broken_aside()
     ]
+    done += [said for name in NAMES if (said := _rewrite_damaged(tables, name))]
     if tables.unindexed:
         tables.change("windows", _drop_indexes)
         tables.check_again("windows")
@@ -75,6 +78,35 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
                 f"the index, which was made again; its file is encoded again when it is met."
             )
     return done
+
+
+def _rewrite_damaged(tables: Tables, name: Name) -> str:
+    """Put the sound rows of damaged files into new ones; a sentence if there were any."""
+    damaged, deadly = tables.damaged(name)
+    if not damaged:
+        return ""
+
+    def act(table: Any) -> None:
+        parts = [table.get_fragment(number) for number in damaged - deadly]
+        parts = [part for part in parts if part is not None and _readable(part)]
+        rows = pa.RecordBatchReader.from_batches(table.schema, _sound_batches(parts))
+        new = write_fragments(rows, table, mode="append") if parts else []
+        check_rows(tables.location, name, new)
+        gone = [part.fragment_id for part in table.get_fragments() if part.fragment_id in damaged]
+        operation = lance.LanceOperation.Update(gone, [], new)
+        lance.LanceDataset.commit(table, operation, read_version=table.version)
+
+    tables.change(name, act, deadly=True)
+    tables.check_again(name)
+    files = counted(len(damaged), "file")
+    return f"{files} of the table of {name} had damage; what was sound in it was kept."
+
+
+def _sound_batches(parts: Sequence[Any]) -> Iterator[pa.RecordBatch]:
+    for part in parts:
+        for batch in part.to_batches(batch_size=_WINDOWS_AT_ONCE):
+            rows = pa.Table.from_batches([batch])
+            yield from rows.filter(pa.array(sound(rows))).to_batches()
 
 
 def _drop_indexes(table: Any) -> None:
@@ -131,7 +163,7 @@ def _drop_bad_files(tables: Tables, name: Name) -> int:
     """
 
     def act(table: Any) -> int:
-        deadly = tables.deadly(name)
+        _, deadly = tables.damaged(name)
         parts = table.get_fragments()
         bad = [part for part in parts if part.fragment_id in deadly or not _readable(part)]
         for part in bad:

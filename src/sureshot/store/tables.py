@@ -68,7 +68,8 @@ class Tables:
         self._mirror = remote.mirror_of(location) if cached else None
         self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
         self._fallen: dict[Name, _Fallen] = {}  # what is used in place of a broken newest version
-        self._deadly: dict[Name, set[int]] = {}  # parts of tables at which a reader would end
+        self._damaged: dict[Name, set[int]] = {}  # parts of which a file is not what was written
+        self._deadly: dict[Name, set[int]] = {}  # those of them at which a reader would end
         self._thorough = False  # whether the next check reads every file
         self.unindexed = False  # whether the index of vectors is damaged
         self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
@@ -262,6 +263,12 @@ class Tables:
             f"`sureshot index FOLDER` encodes again what is missing."
             for name, fallen in self._fallen.items()
         ]
+        said += [
+            f"A file of the table of {name} at {self.location} is damaged. `sureshot index FOLDER` "
+            f"keeps what is sound in it and encodes the rest again."
+            for name in NAMES
+            if self._damaged.get(name)
+        ]
         if self.unindexed:
             said.append(
                 f"The index of vectors at {self.location} is damaged, so searches compare all "
@@ -287,9 +294,9 @@ class Tables:
         self._trusted.discard(name)
         self._thorough = thorough
 
-    def deadly(self, name: Name) -> set[int]:
-        """Parts of a table at which a process would end that reads them."""
-        return self._deadly.get(name, set())
+    def damaged(self, name: Name) -> tuple[set[int], set[int]]:
+        """Parts of a table with a damaged file, and those of them that end who reads them."""
+        return self._damaged.get(name, set()), self._deadly.get(name, set())
 
     def forget_checksums(self, name: Name) -> None:
         """Drop the checksums of files of a local table that are gone."""
@@ -402,19 +409,16 @@ class Tables:
         return bool(opened.schema.names == schema.names and opened.schema.types == schema.types)
 
     def _check_files(self, name: Name, opened: Any) -> None:
-        """Find files of a version that are damaged in a way that Lance does not survive."""
+        """Find the files of a version that are not what was written."""
         folder, sums, thorough = self._folder(name), self._sums[name], self._thorough
         parts = {file: number for number, file in _files_of_rows(opened)}
-        damaged = sums.damaged(parts, thorough=thorough)
-        suspects = {parts[file] for file in damaged}
-        self._deadly[name] = deadly(folder, opened.version, suspects) if suspects else set()
+        damaged = {parts[file] for file in sums.damaged(parts, thorough=thorough)}
+        self._damaged[name] = damaged
+        self._deadly[name] = deadly(folder, opened.version, damaged) if damaged else set()
         if name == "windows":
             indexes = list(_index_files(folder, opened))
             self.unindexed = not all(_size(folder / file) for file in indexes)
             self.unindexed |= bool(sums.damaged(indexes, thorough=thorough))
-        # The others are read, and each row says whether it is right.
-        with contextlib.suppress(OSError):
-            sums.add(file for file in damaged if parts[file] not in self._deadly[name])
 
     def _open_at(self, address: str, version: int | None = None) -> Any:
         options = lance_options(address) or None

@@ -11,6 +11,7 @@ from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
 from sureshot.library.catalog import reset
 from sureshot.store.checksums import FILE
+from tests.faults.verbs import act
 from tests.faults.world import (
     SEED,
     Library,
@@ -183,6 +184,27 @@ def try_case(number: int, world: World, right: dict[bool, Library], db: Path, ou
     elif "WRONG" not in went:
         went = f"WRONG: {went}"
     out.write_text(json.dumps([f"damage: {part}", what, went]))
+
+
+def deadly(data: bytes) -> bytes:
+    """A file of Lance that asks the system for more memory than there is, which ends a process."""
+    return data[:-16] + b"\xff" * 4 + data[-12:]
+
+
+@pytest.mark.parametrize("table", ["videos", "windows"])
+def test_no_verb_is_ended_by_a_file_and_index_makes_it_right(
+    tmp_path: Path, world: World, table: str
+) -> None:
+    db, out = world.copy(tmp_path / "index"), tmp_path / "out"
+    path = max((db / f"{table}.lance" / "data").iterdir(), key=lambda path: path.stat().st_size)
+    path.write_bytes(deadly(path.read_bytes()))
+    for verb in ("search", "status --check", "describe", "remove", "calibrate", "index"):
+        assert finish(start(act, verb, world, db, None, out)) == [0]
+        ended = json.loads(out.read_text())
+        said = ended.get("error", "")
+        assert "trace" not in ended and (names_fix(said) or not said), (verb, ended)
+    assert not differences(db, world.full)
+    assert check(db) == "sound"
 
 
 @by_parts(_CASES, 20)

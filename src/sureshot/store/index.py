@@ -9,7 +9,7 @@ import contextlib
 import json
 import shlex
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -198,8 +198,7 @@ class Store:
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
-        with as_store_error(self.location, "read"):
-            settings = self._tables.use("videos", lambda table: table.config())
+        settings = self._settings()
         kept = (name.removeprefix(_EXCLUDED) for name in settings if name.startswith(_EXCLUDED))
         return tuple(sorted(str(from_text(text)) for text in kept))
 
@@ -209,7 +208,7 @@ class Store:
         values = {_EXCLUDED + name: "" if excluded else None for name in named}
         if values:
             with self._writing():
-                self._tables.change("videos", lambda table: table.update_config(values))
+                self._change_settings(values)
 
     def note_shard(self, shard: Shard, paths: Sequence[Path], *, finished: bool) -> None:
         """Remember that a shard of the videos at some paths was begun, or indexed to its end.
@@ -217,8 +216,7 @@ class Store:
         Once all of the videos are indexed together, what is remembered of their shards is dropped.
         """
         tops = sorted(map(to_text, paths))
-        with as_store_error(self.location, "read"):
-            known = self._tables.use("videos", lambda table: table.config())
+        known = self._settings()
         values: dict[str, str | None] = {}
         if shard.of > 1:
             name = f"{_SHARD}{zlib.crc32(repr(tops).encode()):08x}.{shard.of}.{shard.number}"
@@ -233,12 +231,11 @@ class Store:
             }
         if values:
             with self._writing():
-                self._tables.commit("videos", lambda table: table.update_config(values))
+                self._change_settings(values)
 
     def missing_shards(self) -> list[str]:
         """Sentences on shards that were not indexed to their end where others were begun."""
-        with as_store_error(self.location, "read"):
-            known = self._tables.use("videos", lambda table: table.config())
+        known = self._settings()
         done: dict[tuple[int, tuple[str, ...]], set[int]] = {}
         for name in filter(lambda name: name.startswith(_SHARD), known):
             *_, of, number = name.split(".")
@@ -402,6 +399,14 @@ class Store:
     def bytes_on_disk(self) -> int:
         """Size of an index; 0 where that cannot be asked."""
         return self._tables.bytes_on_disk()
+
+    def _settings(self) -> dict[str, str]:
+        """What is remembered besides videos; it can be read whatever files of rows are damaged."""
+        with as_store_error(self.location, "read"):
+            return self._tables.use("videos", lambda table: table.config(), deadly=True)
+
+    def _change_settings(self, values: Mapping[str, str | None]) -> None:
+        self._tables.commit("videos", lambda table: table.update_config(values), deadly=True)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:

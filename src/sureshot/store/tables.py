@@ -155,12 +155,12 @@ class Tables:
         self._sums[name].add_new([*files, *_index_files(folder, opened)])
         self._sums[name].add([f"_versions/{path.name}"], rows=opened.count_rows())
 
-    def commit(self, name: Name, act: Callable[[Any], None]) -> None:
+    def commit(self, name: Name, act: Callable[[Any], None], *, deadly: bool = False) -> None:
         """Do `change` again after commits of others that came between."""
         for _ in range(CONFLICTS - 1):
             with contextlib.suppress(CommitConflictError):
-                return self.change(name, act)
-        return self.change(name, act)
+                return self.change(name, act, deadly=deadly)
+        return self.change(name, act, deadly=deadly)
 
     def upsert(self, name: Name, rows: pa.Table) -> None:
         """Rows in, in one commit; those with the key of an old one take its place."""

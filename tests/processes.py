@@ -211,11 +211,11 @@ def reset(place: Path, die_at: int) -> None:
 def _die_before_change(number: int) -> None:
     left, change = [number], Tables.change
 
-    def dying(self: Tables, name, act):
+    def dying(self: Tables, name, act, **more):
         if not left[0]:
             os.kill(os.getpid(), signal.SIGKILL)
         left[0] -= 1
-        return change(self, name, act)
+        return change(self, name, act, **more)
 
     Tables.change = dying  # type: ignore[method-assign]
 

@@ -96,8 +96,8 @@ def test_a_loss_of_power_at_any_commit_costs_at_most_what_was_being_written(
     store.compact()
     change = Tables.change
 
-    def until_power_is_lost(self: Tables, name, act):
-        done = change(self, name, act)
+    def until_power_is_lost(self: Tables, name, act, **more):
+        done = change(self, name, act, **more)
         left[0] -= 1
         if left[0] < 0:
             raise PowerError

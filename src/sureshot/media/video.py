@@ -93,7 +93,9 @@ _STATING = frozenset({"matroska,webm", "flv", "mov,mp4,m4a,3gp,3g2,mj2"})
 _ASF = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # begins the properties of a WMV file
 _HEAD = 1 << 13  # bytes that hold the properties of a file
 _SEEK = 5.0  # seconds ahead from which seeking beats decoding
-_DECODED = 1 << 25  # pixels of the films that stills are decoded of at once: four in 4K
+# A page asks for a hundred stills at once; a decoder of large frames holds up to 0.2 GB.
+_TURNS = threading.BoundedSemaphore(4)
+_PATIENCE = 60.0  # seconds
 _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
 # What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.
@@ -107,14 +109,12 @@ class Video:
     Attributes:
         duration: seconds that the container claims; 0 where it claims nothing believable.
         note: what went wrong but did not stop it, empty if nothing did.
-        pixels: those of a frame, as far as is known before it is decoded.
         frames: the frames that are left to read.
     """
 
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self.note = ""
-        self.pixels = 0
         self.frames: Iterator[Frame] = iter(())
         self._seek: Callable[[float], None] | None = None
 
@@ -192,7 +192,6 @@ def _open_file(
     stream = picture_stream(container)
     video = Video(_claimed_duration(container, stream))
     limit_decoder(stream)
-    video.pixels = stream.codec_context.width * stream.codec_context.height
     if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
         stream.codec_context.skip_frame = "NONKEY"
     clock = Clock(stream)
@@ -424,11 +423,11 @@ def frames_at(
     current = following = None
     frames: Iterator[Frame] = iter(())
     seeks = True
-    with _Room() as room, contextlib.ExitStack() as opened:
+    with _turn(), contextlib.ExitStack() as opened:
         for time in times:
             if current is None or (seeks and time - current.time > _SEEK):
                 nearer = contextlib.ExitStack()
-                first, rest = nearer.enter_context(_open_before(path, time, room))
+                first, rest = nearer.enter_context(_open_before(path, time))
                 # A GIF, or a film with one keyframe, begins at its start however far one seeks: to
                 # do that for each time would take as often as long.
                 seeks = current is None or first.time > current.time
@@ -447,43 +446,23 @@ def frames_at(
     return images
 
 
-class _Room:
-    """Has whoever wants a few frames wait while many others decode theirs, by their pixels.
-
-    A page asks for a hundred stills at once, and each decoder of a film in 4K holds 0.1 GB.
-    """
-
-    _free = _DECODED
-    _changed = threading.Condition()
-
-    def __init__(self) -> None:
-        self._taken = 0
-
-    def take(self, pixels: int) -> None:
-        """Wait until frames of this size may be decoded; once is enough."""
-        wanted = min(max(pixels, 1), _DECODED)
-        with _Room._changed:
-            if not self._taken:
-                _Room._changed.wait_for(lambda: _Room._free >= wanted)
-                _Room._free -= wanted
-                self._taken = wanted
-
-    def __enter__(self) -> "_Room":
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        with _Room._changed:
-            _Room._free += self._taken
-            _Room._changed.notify_all()
+@contextlib.contextmanager
+def _turn() -> Iterator[None]:
+    """Wait while many others decode stills, but not forever for one that hangs."""
+    taken = _TURNS.acquire(timeout=_PATIENCE)
+    try:
+        yield
+    finally:
+        if taken:
+            _TURNS.release()
 
 
 @contextlib.contextmanager
-def _open_before(path: Path, time: float, room: _Room) -> Iterator[tuple[Frame, Iterator[Frame]]]:
+def _open_before(path: Path, time: float) -> Iterator[tuple[Frame, Iterator[Frame]]]:
     """The last frame of a video that a seek can find at or before a time, and those after it."""
     for back in _BACK:
         source = Source(path=path, kind="file", size=0, mtime_ns=0)
         with open_video(source, decode="all") as video:
-            room.take(video.pixels)
             aim = min(time, video.duration) - back
             sought = aim > 0 and video.seek(aim)
             try:

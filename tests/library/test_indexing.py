@@ -381,24 +381,6 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("one_by_one")
-def test_progress_is_told_first_and_after_every_window_and_every_video(
-    store: Store, library: Path
-) -> None:
-    told: list[tuple[int, int, int]] = []
-
-    def observe(result: Indexed) -> None:
-        told.append((result.indexed, result.bytes_done, result.bytes_begun))
-
-    result, windows = run(store, library, progress=observe, workers=1)
-    assert len(told) == 1 + windows + 3
-    assert told == sorted(told, key=lambda t: t[:2])
-    assert {indexed for indexed, _, _ in told} == {0, 1, 2, 3}
-    # What is begun is part of what is not done yet, and nothing is begun any more at the end.
-    assert all(0 <= begun <= result.bytes_found - done for _, done, begun in told)
-    assert told[-1] == (3, result.bytes_found, 0)
-
-
-@pytest.mark.usefixtures("one_by_one")
 def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> None:
     path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
     size, told, decoded = path.stat().st_size, [], []

@@ -229,11 +229,6 @@ def test_a_folder_of_numbered_images_is_one_video(tmp_path):
     assert [p.name for p in frame_files(folder)] == ["frame1.png", "frame2.PNG", "frame10.jpg"]
 
 
-def test_numbers_alone_do_as_names_and_ties_keep_an_order(tmp_path):
-    folder = images(tmp_path / "f", "2.png", "10.png", "002.png", "1.png")
-    assert [p.name for p in frame_files(folder)] == ["1.png", "002.png", "2.png", "10.png"]
-
-
 @pytest.mark.parametrize(
     "photos",
     [

@@ -216,15 +216,6 @@ def test_a_folder_without_images_is_refused(tmp_path):
         cut(tmp_path / "frames", 0.0, 1.0, tmp_path / "cut.mp4")
 
 
-def test_names_with_percent_signs_are_no_patterns(tmp_path):
-    source = tmp_path / "100%d"
-    source.mkdir()
-    for number in (1, 2):
-        Image.new("L", (16, 16), 60 * number).save(source / f"%0d{number}.png")
-    frames = watch(cut(source, 0.0, 9.0, tmp_path / "cut.mp4"))
-    assert [frame[2] for frame in frames] == pytest.approx([1, 2], abs=0.05)
-
-
 WAYS = {"h264": "direct", "vp9": "direct", "av1": "direct", "mkv": "remux"}
 
 

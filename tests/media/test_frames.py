@@ -196,17 +196,6 @@ def test_a_thumbnail_looks_at_every_pixel(tmp_path):
 # Images of folders
 
 
-@pytest.mark.parametrize(("flag", "seen"), [(1, AS_STORED), (3, UPSIDE_DOWN), (6, CLOCKWISE)])
-def test_an_image_is_turned_as_its_exif_says(tmp_path, flag, seen):
-    exif = Image.Exif()
-    exif[0x112] = flag
-    Image.fromarray(four_corners()).save(tmp_path / "a.jpg", exif=exif, quality=95)
-    assert (
-        corners(ImageFrame(0.0, read_image(tmp_path / "a.jpg"), tmp_path / "a.jpg").image(48))
-        == seen
-    )
-
-
 def test_images_of_every_kind_become_rgb(tmp_path):
     grey = Image.new("L", (40, 30), 120)
     for mode, suffix in (
@@ -237,15 +226,6 @@ def test_transparent_images_are_white(tmp_path):
     palette.putpalette([255, 0, 0, 0, 0, 255])
     palette.save(tmp_path / "p.png", transparency=1)
     assert np.asarray(read_image(tmp_path / "p.png")).min() == 255
-
-
-def test_a_large_image_is_held_no_larger_than_needed(tmp_path):
-    Image.fromarray(patterns(1, (3000, 2000))[0]).save(tmp_path / "a.jpg")
-    path = tmp_path / "a.jpg"
-    picture = read_image(path)
-    assert min(picture.size) == 1024 and max(picture.size) == 1536
-    assert ImageFrame(0.0, picture, path).image(100).shape == (100, 150, 3)
-    assert ImageFrame(0.0, picture, path).thumbnail(32, 24).shape == (24, 32, 3)
 
 
 def test_a_function_is_given_all_pixels_of_an_image(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 
 from sureshot.cli.app import run
 from sureshot.library import catalog, clips, doctor, judging, results
-from sureshot.metrics import intervals, ranks
+from sureshot.metrics import intervals, published, ranks
 from sureshot.metrics import report as metrics_report
 from sureshot.research import answer_report, answers, evaluation, features, synthetic
 from sureshot.research.figures import catalogue
@@ -39,7 +39,7 @@ SOURCES = {
     "calibrate": (fit, card),
     "doctor": (doctor,),
     "train": (loop,),
-    "evaluate": (metrics_report, evaluation, ranks, intervals),
+    "evaluate": (metrics_report, evaluation, published, ranks, intervals),
     "plot": (catalogue,),
     "reproduce": (reproduce,),
     "answer train": (loop,),
@@ -48,6 +48,33 @@ SOURCES = {
     "experts": (features.ConvertedExpert,),
     "synthetic": (synthetic,),
     "remove": (),
+}
+# Fields that ``to_dict`` or a command adds to those of the dataclasses.
+ADDED = {
+    "accuracy": "percent of the validation questions that are answered right",
+    "answers": "the likeliest first",
+    "card": "file of the card; `null` where it was refused or was not to be saved",
+    "checks": "what was looked at",
+    "experts": "one for each pickle",
+    "exhibits": "tables and figures of the papers",
+    "hubness_skewness_10": "skewness of the 10-occurrence of the raw scores",
+    "id": "name of the video that does not reveal its place",
+    "labels": "file of the judgements",
+    "model": "name of the model",
+    "path": "the file",
+    "post_processed": "post-processed scores",
+    "published": "printed rows of each direction, and why they may not compare",
+    "question": "what was asked",
+    "range": "beginning and end",
+    "reason": "why, in a sentence",
+    "removed": "how many videos were removed",
+    "rsum_of": "recalls that `rsum` adds up in both directions",
+    "said": "the same in words",
+    "status": "shares are never calibrated",
+    "texts": "the sentences, best first",
+    "undescribed_videos": "videos without a text: candidates, but no queries of video to text",
+    "video": "the file",
+    "video_to_text": "captions of a video are one group",
 }
 
 
@@ -66,7 +93,7 @@ def described(verb):
 def meaning(name, siblings, classes):
     """What the class that is most like an object says of one of its fields."""
     known = [fields for fields in classes if fields.get(name)]
-    best = max(known, key=lambda fields: len(fields.keys() & siblings), default={name: ""})
+    best = max(known, key=lambda fields: len(fields.keys() & siblings), default=ADDED)
     text = best[name].replace("``", "`").replace("None", "`null`").replace("|", "\\|")
     return text.rstrip(".")
 
@@ -176,6 +203,7 @@ def test_the_document_lists_what_is_printed(printed):
     if os.environ.get(UPDATE):
         DOCUMENT.write_text(whole, "utf-8")
     assert mark and DOCUMENT.read_text("utf-8") == whole, f"{UPDATE}=1 writes it"
+    assert "|  |" not in whole, "a field has no description"
 
 
 def test_an_answer_in_python_is_what_the_command_prints(library):

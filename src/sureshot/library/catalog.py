@@ -34,14 +34,17 @@ class Contents:
     """What an index holds.
 
     Attributes:
+        index: where it is.
         videos: videos that can be found.
         windows: their windows.
         seconds: their length.
         bytes: size on disk or in S3 storage; 0 in others, where it is unknown.
         fingerprint: digest that identifies the model that wrote the index.
+        settings: name of that model, and how videos are cut and sampled.
         status: what percentages are learned from, or why there are none.
         failed: files that could not be indexed, with reasons.
         notes: videos that were indexed in spite of some damage, with what it was.
+        excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         telling: number of them that percentages can be learned from.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.

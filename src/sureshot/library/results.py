@@ -36,7 +36,11 @@ WEAK = 0.2  # probability below which a hit is called weak
 
 @dataclass(frozen=True, slots=True)
 class FrameScore:
-    """One sampled frame of a hit: its time in seconds and its own similarity to the query."""
+    """One sampled frame of a hit: its time and its own similarity to the query.
+
+    Attributes:
+        time: seconds from the start of the video.
+    """
 
     time: float
     score: float
@@ -44,7 +48,12 @@ class FrameScore:
 
 @dataclass(frozen=True, slots=True)
 class Copy:
-    """The moment of another video that shows the same pictures as a hit; times in seconds."""
+    """The moment of another video that shows the same pictures as a hit.
+
+    Attributes:
+        path: the file.
+        start, end: seconds from the start of the video.
+    """
 
     path: Path
     start: float
@@ -67,6 +76,8 @@ class Hit:
 
     Attributes:
         rank: 1 is the best.
+        path: the file.
+        start, end: seconds from the start of the video.
         score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
             It orders moments of one answer. It is not a probability, and 0.3 for one query
             says nothing about 0.3 for another.
@@ -307,7 +318,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Description:
-    """One sentence and how well it fits a video, in [-1, 1]."""
+    """One sentence and how well it fits a video, in [-1, 1].
+
+    Attributes:
+        text: the sentence.
+    """
 
     rank: int
     text: str

@@ -74,7 +74,12 @@ class Row:
 class Setting:
     """How a result of ours came about, as far as it matters for a comparison.
 
-    The split is empty if it is none of the published ones; so are an unknown encoder and training.
+    Attributes:
+        dataset: name of the data set.
+        split: test split; empty if it is none of the published ones.
+        encoder: name of the encoder; empty if not known.
+        frames: frames per video; None if not known.
+        trained_on: data sets trained on; empty if not known.
     """
 
     dataset: str

@@ -92,6 +92,7 @@ class AnswerReport:
     Attributes:
         title: title of the questions.
         system: what the head reads.
+        encoder: name of the encoder.
         frames: frames per video.
         vocabulary: answers that can be given.
         overall: accuracy on all questions.
@@ -104,6 +105,7 @@ class AnswerReport:
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
         resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 

@@ -603,6 +603,7 @@ class Guess:
     """One answer to a question.
 
     Attributes:
+        answer: a word of the vocabulary.
         share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
     """
 

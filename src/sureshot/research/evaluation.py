@@ -169,7 +169,7 @@ def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list
 def warn_of_shared(
     trained: Callable[[], Sequence[Split]], tested: Split, progress: Progress
 ) -> None:
-    """Report them."""
+    """Report the videos of `shared_videos`."""
     for shared in shared_videos(trained, tested):
         progress.line(f"! {shared}")
 

@@ -437,6 +437,8 @@ class ConvertedExpert:
     """What a pickle became.
 
     Attributes:
+        name: name of the expert.
+        folder: where its files are, one per video.
         videos: number of videos that have it.
         lacking: number of videos in the pickle that lack it.
     """

@@ -35,6 +35,8 @@ class SyntheticSummary:
 
     Attributes:
         folder: ``root`` of a recipe with ``dataset = "synthetic"``.
+        videos: number of videos in all splits.
+        captions: number of captions in all splits.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.

@@ -36,7 +36,8 @@ class ProbabilityQuality:
         cases: number of results that were judged.
         share: share of the cases that is right.
         auroc: how often a right case has the higher probability than a wrong one; 0.5 is chance.
-        auroc_low, auroc_high: ends of its 95 % interval over videos.
+        auroc_low: lower end of the 95 % interval of ``auroc`` over videos.
+        auroc_high: upper end of that interval.
         brier: mean squared error of the probability.
         brier_base: mean squared error of always saying ``share``.
         ece: expected calibration error in 15 bins.
@@ -337,7 +338,8 @@ class Validity:
     Attributes:
         model: fingerprint of the model that gave the scores.
         bank: fingerprint of the hub correction in the scores; None without one.
-        smallest, largest: videos of the smallest and the largest gallery it was fitted on.
+        smallest: videos of the smallest gallery it was fitted on.
+        largest: videos of the largest one.
         queries: labelled queries that have a relevant video.
         videos: videos that the queries are about.
         fitted: videos whose queries the probabilities were fitted to.
@@ -345,6 +347,7 @@ class Validity:
         background: whether queries came with their scores against videos from elsewhere.
         words: whether they came with their number of words.
         dataset: title of where the labels come from.
+        date: date of the calibration, such as 2026-11-30.
     """
 
     model: str
@@ -383,7 +386,8 @@ class Personal:
     Attributes:
         queries: judged queries of which a first hit was known to be right or wrong.
         right: share of these first hits that was right.
-        before, after: mean probability of them before and afterwards.
+        before: mean probability of them before.
+        after: mean probability of them afterwards.
         level: what was changed: ``level`` of all percentages; ``slope`` too; or ``all`` weights.
         sets: whether the sizes of sets are of these judgements.
     """
@@ -404,6 +408,7 @@ class Calibration:
     similarities, minus the hub correction where there is one.
 
     Attributes:
+        valid_for: what it is valid for.
         refused: why no percentage may be shown; empty if they may.
         temperature: temperature of the softmax in the signals.
         top1: probability that the first result is relevant, from `QuerySignals`.

@@ -493,7 +493,10 @@ class ClipEncoder:
         return self.snapshot.fingerprint(_VERSION)
 
     def limit_words(self, longest: int) -> None:
-        """Read no more than so many tokens of a text from now on; the fingerprint stays."""
+        """Read no more than so many tokens of a text from now on, special ones included.
+
+        The fingerprint stays, so nothing that is encoded after this may be kept under it.
+        """
         self.tokenizer.limit(longest)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:

@@ -101,7 +101,7 @@ def kl_to_prior(gaussian: Gaussian, prior_log_var: float = 0.0) -> Float[Tensor,
 
 
 def kl_between(p: Gaussian, q: Gaussian) -> Float[Tensor, "*n"]:
-    r"""Divergence KL(one || other) of each item from its partner, in nats, at least 0.
+    r"""Divergence KL(p || q) of each item from its partner, in nats, at least 0.
 
     .. math:: \frac12 \sum_d \frac{\sigma_d^2 + (\mu_d - \mu'_d)^2}{\sigma'^2_d} - 1
         - \log\frac{\sigma_d^2}{\sigma'^2_d}

@@ -150,6 +150,7 @@ class Plot:
     """A figure that was drawn.
 
     Attributes:
+        figure: name of the figure.
         model: model and split, in words.
         numbers: the numbers that are drawn, as JSON holds them.
         files: the pictures that were written.

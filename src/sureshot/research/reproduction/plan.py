@@ -101,9 +101,10 @@ def load_tables() -> Mapping[str, Table]:
     for values in _read()["tables"]:
         usual = {"method": values.get("method", "")}
         rows = [
-            {**usual, **row, "system": settings_of(row["system"])} for row in values.pop("rows", ())
+            {**usual, **row, "system": settings_of(row["system"])} for row in values.get("rows", ())
         ]
-        tables[values["name"]] = build(Table, {**values, "variants": rows})
+        own = {name: value for name, value in values.items() if name != "rows"}
+        tables[values["name"]] = build(Table, {**own, "variants": rows})
     return tables
 
 

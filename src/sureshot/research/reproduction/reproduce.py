@@ -188,6 +188,7 @@ class _Reproducer:
         splits, plan = self.data.splits(target.data), self.data.plan
         encoders = [plan.settings("encoder", v.system, target.name) for v in table.variants]
         trained = [encoder.tuned for encoder in encoders]
+        how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
         facts = Facts(
             command=f"sureshot reproduce {table.name} --plan {self.plan} --seeds {self.seeds}",
@@ -196,11 +197,7 @@ class _Reproducer:
             tests=runs[0].tests,
             encoder=encoders[0].name,  # as the plan names it
             training=_training_in_words(plan),
-            encoder_is="trained too"
-            if all(trained)
-            else "trained in part"
-            if any(trained)
-            else "frozen",
+            encoder_is=how,
             data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
@@ -433,6 +430,7 @@ class Exhibit:
 
     Attributes:
         name: what `reproduce` takes.
+        kind: table or figure.
         title: paper, number and what it shows.
         needs: data sets it is on in the paper, in words; empty for none.
         drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.

@@ -132,8 +132,10 @@ def test_a_search_can_be_judged_at_once(copied):
     assert "1 search judged, 1 of them for what is not here. 10 more, and" in ran.err
     (found,) = read_labels(copied / "judged.jsonl")
     assert (found.query, found.relevant, found.absent) == ("red", (), True)
+    one = spawn("search", "blue", "-k", "1", "--judge", "--db", copied, stdin=b"y\ny\ny\n")
+    assert one.err.count("right? ") == 1  # of the one hit that was shown
     ran = spawn("status", "--db", copied)
-    assert "Judged      1 search, 1 of them for what is not here. 10 more, and" in ran.out
+    assert "Judged      2 searches, 1 of them for what is not here. 9 more, and" in ran.out
 
 
 def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):

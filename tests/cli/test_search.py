@@ -312,6 +312,7 @@ def test_query_after_query_is_answered(library):
     assert code == 0
     assert sent.index("search> ") < sent.index("scenes.mp4") < sent.index("yellow.mp4")
     assert sent.count("Not calibrated") == 1 and "The query is empty" in sent
+    assert sent.splitlines().count("green") == 1  # as it was typed, and not again above the hits
     assert "Traceback" not in sent
 
 

@@ -552,7 +552,7 @@ def test_an_ordinary_folder_is_refused_without_a_search_through_it(library, tmp_
     monkeypatch.setattr(Path, "iterdir", lambda path: (visited.append(path), iterdir(path))[1])
     with pytest.raises(QueryError):
         asked(library, tmp_path)
-    assert visited == [tmp_path]
+    assert [path for path in visited if path.is_relative_to(tmp_path)] == [tmp_path]
 
 
 def test_a_video_that_is_removed_just_now_is_decoded(library, monkeypatch):

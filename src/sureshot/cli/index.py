@@ -101,7 +101,7 @@ def index(
         typer.Option(metavar="PATTERN", help="Undo an --exclude; `sureshot status` lists them."),
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Index again what is already there or failed before.")
+        bool, typer.Option("--force", help="Also index what is there already or failed before.")
     ] = False,
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove videos whose files are gone.")

@@ -51,7 +51,7 @@ def status(
     db: Db = None,
     check: Annotated[
         bool,
-        typer.Option("--check", help="Read all of it and name what is damaged; exit code 1 then."),
+        typer.Option("--check", help="Read the whole index; exits with 1 if it is damaged."),
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -172,7 +172,7 @@ def serve(
         list[Path] | None,
         path_option(
             "--root",
-            help="A folder below which the page may index; what leads out of it is not played.",
+            help="Folder that the page may index; what leads out of it is not played.",
             show_default="your home folder",
         ),
     ] = None,
@@ -263,7 +263,7 @@ def calibrate(
         typer.Option("--skip-unknown", help="Skip queries about videos that are not in the index."),
     ] = False,
     data: Annotated[
-        str | None, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")
+        str | None, typer.Option(metavar="NAME", help="Dataset: msrvtt, msvd, … or pairs.")
     ] = None,
     root: Annotated[
         Path | None, path_option(metavar="PATH", help="Folder of the annotation files.")
@@ -277,10 +277,10 @@ def calibrate(
     label: Label = None,
     experts: Experts = None,
     show_card: Annotated[
-        bool, typer.Option("--show", help="Show what percentages are learned from, and end.")
+        bool, typer.Option("--show", help="Only show what percentages are learned from.")
     ] = False,
     forget: Annotated[
-        bool, typer.Option("--forget", help="Go back to the percentages of the model, and end.")
+        bool, typer.Option("--forget", help="Go back to the percentages of the model.")
     ] = False,
     to: Annotated[
         Path | None,
@@ -292,7 +292,7 @@ def calibrate(
         ),
     ] = None,
     date: Annotated[
-        str, typer.Option(metavar="DATE", help="To note on the card.", show_default="today, in UTC")
+        str, typer.Option(metavar="DATE", help="Date on the card.", show_default="today, in UTC")
     ] = "",
     device: Device = None,
     cache: Cache = None,

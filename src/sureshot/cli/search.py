@@ -139,13 +139,13 @@ def judge(
     return 130 if result.interrupted else 0
 
 
-def judge_answer(searcher: "Searcher", query: str) -> None:
+def judge_answer(searcher: "Searcher", query: str, limit: int) -> None:
     """Ask about the best hits of a search that was just answered; learn from ten such searches."""
     from sureshot.library.judging import JUDGED
 
     out = terminal.console(err=True)
     desk = _Desk(out)
-    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more)
+    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, limit=limit)
     out.print(kept.said)
     if kept.telling >= JUDGED:
         try:
@@ -255,18 +255,19 @@ def converse(searcher: "Searcher", wanted: dict[str, Any], *, as_json: bool) -> 
             continue
         if as_json:
             terminal.print_json(answer.to_dict())
-        elif told:
-            terminal.print_answer(out, answer)
-        else:  # what percentages or scores are worth is said once
-            terminal.print_answers(out, [answer])
+            continue
+        terminal.print_answer(out, answer, is_query_shown=True)
+        if not told:  # what percentages or scores are worth is said once
+            terminal.print_footnote(out, answer)
             told = bool(answer.hits)
+        out.print()
 
 
 def _typed() -> Iterator[str]:
     """The lines typed at the prompt."""
     with contextlib.suppress(ImportError):  # not on Windows, whose terminals edit lines themselves
         import readline  # noqa: F401 - gives `input` its editing and its history
-    typer.echo("A query per line; an empty line or Ctrl-D ends.", err=True)
+    typer.echo("Type a query; an empty line or Ctrl-D ends.", err=True)
     while True:
         try:
             line = input(_PROMPT)
@@ -294,12 +295,12 @@ FromFile = Annotated[
 ]
 Explain = Annotated[
     Path | None,
-    path_option(metavar="PNG", help="Draw the frames of the hits, with their scores, into a file."),
+    path_option(metavar="PNG", help="Save a picture of the frames of each hit, with their scores."),
 ]
 Open = Annotated[
     int | None,
     typer.Option(
-        "--open", metavar="N", min=1, help="Play hit N from its best second on, with mpv, vlc, …"
+        "--open", metavar="N", min=1, help="Play hit N from its best second on, with mpv or VLC."
     ),
 ]
 PerVideo = Annotated[
@@ -307,12 +308,14 @@ PerVideo = Annotated[
     typer.Option(
         metavar="N",
         min=1,
-        help="Hits from one video at most.",
+        help="Most hits from one video.",
         show_default="3, more where other videos do not fill the answer",
     ),
 ]
 MergeCopies = Annotated[bool, typer.Option(help="Show near-copies as one row.")]
-Video = Annotated[str, typer.Argument(metavar="FILE[@TIME]", help="A video, indexed or not.")]
+Video = Annotated[
+    str, typer.Argument(metavar="FILE[@TIME]", help="A video or photo, indexed or not.")
+]
 Sentences = Annotated[
     list[str],
     typer.Argument(
@@ -322,7 +325,7 @@ Sentences = Annotated[
 ]
 Target = Annotated[Path, path_option("--to", help="Where the clips go.", show_default="here")]
 Pad = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="Added before and after each hit.")
+    float, typer.Option(metavar="SECONDS", min=0, help="Extra time before and after each hit.")
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
 Coverage = Annotated[
@@ -331,11 +334,15 @@ Coverage = Annotated[
 ]
 Min = Annotated[
     str,
-    typer.Option("--min", metavar="PERCENT", help="Hide hits that are less likely right: 20%."),
+    typer.Option(
+        "--min",
+        metavar="PERCENT",
+        help="Hide hits that are less likely to be right than this, such as 20%.",
+    ),
 ]
 Judge = Annotated[
     bool,
-    typer.Option("--judge", help="Rate the best hits, and calibrate percentages to the ratings."),
+    typer.Option("--judge", help="Then rate the best hits, so that percentages fit your videos."),
 ]
 
 SEARCH_EXAMPLES = examples(
@@ -371,8 +378,8 @@ def search(
 ) -> int:
     """Find moments by a sentence, or by a photo or video that looks like them.
 
-    Without a query on a terminal it asks for one after another. Search always returns the
-    closest moments, even when none is a good match. Times are h:mm:ss.
+    Without a query, it asks for one after another on the terminal. It always shows the closest
+    moments, even when none is a good match. Times are h:mm:ss.
     """
     compute_alone()
     from sureshot.library.search import open_index
@@ -406,7 +413,7 @@ def search(
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
         _show(one, as_json, searcher.store.settings.frame_rate, explain, play)
         if ask:
-            judge_answer(searcher, query)
+            judge_answer(searcher, query, limit if limit < 3 else 3)
     return 0
 
 
@@ -456,7 +463,7 @@ def describe(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Rank sentences by how well they fit a video. It needs no index."""
+    """Rank sentences by how well they describe a video. No index is needed."""
     path, at = _split_time(video)
     texts = _sentences(sentences)
     described = library.describe(path, texts, at=at, db=db, model=model, device=device)
@@ -475,7 +482,11 @@ def export(
     per_video: PerVideo = None,
     min: Annotated[
         str,
-        typer.Option("--min", metavar="PERCENT", help="Cut no hits that are less likely right."),
+        typer.Option(
+            "--min",
+            metavar="PERCENT",
+            help="Cut only hits at least this likely to be right; 0% cuts all.",
+        ),
     ] = "20%",
     pad: Pad = 0.0,
     overwrite: Overwrite = False,
@@ -484,7 +495,7 @@ def export(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Search, and cut the hits into files of their own."""
+    """Search, and save each hit as a clip."""
     from sureshot.library.search import open_index
 
     searcher = open_index(db, model=model, device=device)

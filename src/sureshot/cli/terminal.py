@@ -75,15 +75,15 @@ Engine = Annotated[
 ]
 Cache = Annotated[
     Path | None,
-    path_option(help="Where encoded features are kept.", show_default="your cache folder"),
+    path_option(help="Where to keep encoded features.", show_default="your cache folder"),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
 Limit = Annotated[
-    int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="Hits at most.")
+    int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="How many hits.")
 ]
 Folder = Annotated[
     Path | None,
-    path_option("--folder", help="Only videos at or below this path, or in folders of this name."),
+    path_option("--folder", help="Only videos in this folder: a path, or just its name."),
 ]
 
 # Of a data set and of a run.
@@ -95,15 +95,19 @@ ModelArgument = Annotated[
         help="Folder of a checkpoint, or an encoder's name.",
     ),
 ]
-Data = Annotated[str, typer.Option(metavar="NAME", help="msrvtt, msvd, … or pairs.")]
+Data = Annotated[str, typer.Option(metavar="NAME", help="Dataset: msrvtt, msvd, … or pairs.")]
 SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
-Protocol = Annotated[str | None, typer.Option(metavar="NAME", help="Reading of the data set.")]
+Protocol = Annotated[
+    str | None, typer.Option(metavar="NAME", help="Which protocol of the dataset.")
+]
 VideoFolder = Annotated[Path | None, path_option(help="Folder of the videos.")]
 Ids = Annotated[
     Path | None, path_option(metavar="FILE", help="Only these videos, one id per line.")
 ]
-Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name of a protocol of your own.")]
-Experts = Annotated[Path | None, path_option(help="Folder of the experts, if it reads any.")]
+Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name for a protocol of your own.")]
+Experts = Annotated[
+    Path | None, path_option(help="Folder of expert features, if the model uses any.")
+]
 Root = Annotated[Path, path_option(metavar="PATH", help="Folder of the annotation files.")]
 
 
@@ -193,17 +197,20 @@ def print_answers(out: Console, answers: Iterable[Answer]) -> None:
         print_answer(out, answer)
         better = shown is None or (answer.hits and not shown.has_percentages)
         shown = answer if better else shown
-    if shown is None or not shown.hits:
-        return
-    if shown.confidence is None:
-        print_verdict(out, shown)
-    elif shown.has_percentages:
-        out.print(Text(plain(f"{shown.note} {shown.hint}".strip()), "dim"))
+    if shown is not None:
+        print_footnote(out, shown)
 
 
-def print_answer(out: Console, answer: Answer) -> None:
+def print_footnote(out: Console, answer: Answer) -> None:
+    """Where the percentages of an answer come from, or what its scores are worth."""
+    if answer.hits and answer.note:
+        out.print(Text(plain(f"{answer.note} {answer.hint}".strip()), "dim"))
+
+
+def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) -> None:
     """What was asked, what to know about the answer, and the table of hits."""
-    out.print(Text(plain(answer.query), "bold"))
+    if not is_query_shown:
+        out.print(Text(plain(answer.query), "bold"))
     if answer.hits and answer.confidence is not None:
         print_verdict(out, answer)
     print_notes(out, answer.warnings)

@@ -114,7 +114,9 @@ def _telling_words() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
 
 
 _SHOWN = 3  # words that are named
-_REMEDY = "Index with a multilingual one, such as google/siglip2-base-patch16-224."
+_REMEDY = (
+    "Say it in English, or index with a multilingual model such as google/siglip2-base-patch16-224."
+)
 
 
 def text_warnings(
@@ -137,9 +139,7 @@ def text_warnings(
     if encoder.latin_only and any(other_script(text) for text in texts):
         warnings.append(f"The model {knows}; this answer is guesswork. {_REMEDY}")
     elif encoder.latin_only and any(looks_foreign(text) for text in texts):
-        warnings.append(
-            f"This does not look like English, and the model {knows}; say it in English. {_REMEDY}"
-        )
+        warnings.append(f"This does not look like English, and the model {knows}. {_REMEDY}")
     elif encoder.vocabulary is not None:
         found = [unknown_words(text, encoder.vocabulary) for text in texts]
         words = list(dict.fromkeys(word for unknown, _ in found for word in unknown))

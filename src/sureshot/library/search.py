@@ -29,7 +29,7 @@ from sureshot.text import counted, plain, printable
 from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at
-_FOREIGN = "No percentages: they were learned on words that the model knows."
+_FOREIGN = "No percentages: they hold for words that the model knows."
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
 _TEXTS = 64  # encoded at once

@@ -221,6 +221,8 @@ def test_an_object_that_is_replaced_is_no_mixture(bucket: Bucket) -> None:
 
 def test_lines_of_several_writers_are_all_kept(bucket: Bucket) -> None:
     path = at("judged.jsonl")
+    before = "x" * (1 << 20)  # more than one request reads
+    append_line(path, f"{before}\n")
 
     def write(writer: int) -> None:
         for number in range(5):
@@ -231,7 +233,8 @@ def test_lines_of_several_writers_are_all_kept(bucket: Bucket) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    lines = path.read_bytes().decode().splitlines()
+    first, *lines = path.read_bytes().decode().splitlines()
+    assert first == before
     assert sorted(lines) == sorted(f"{w} {n}" for w in range(3) for n in range(5))
     for writer in range(3):
         mine = [line for line in lines if line.startswith(f"{writer} ")]

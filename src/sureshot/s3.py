@@ -4,6 +4,7 @@ Whatever cannot be done is an `OSError`: `FileNotFoundError` where there is no o
 `PermissionError` where the storage denies it, another one where it cannot be asked.
 """
 
+import contextlib
 import errno
 import functools
 import hashlib
@@ -360,12 +361,11 @@ class ObjectPath(PosixPath):
     def append(self, data: bytes) -> None:
         """Add bytes to the end, however many others do so at the same time."""
         for _ in range(_APPENDS):
+            before, etag = b"", ""
             try:
-                reader = ObjectReader(self)
-                before, etag = reader.read(), reader.stored.etag
-            except FileNotFoundError:
-                before, etag = b"", ""
-            try:
+                with contextlib.suppress(FileNotFoundError):
+                    reader = ObjectReader(self)
+                    before, etag = reader.read(), reader.stored.etag
                 self.write_bytes(before + data, instead_of=etag)
             except OSError as error:  # somebody has changed or deleted it meanwhile
                 if error.errno not in (errno.ESTALE, errno.ENOENT):

@@ -1,5 +1,7 @@
 """Indexing from the page."""
 
+import subprocess
+import sys
 import time
 
 import pytest
@@ -7,7 +9,7 @@ from starlette.testclient import TestClient
 
 from sureshot.errors import ArgumentError
 from sureshot.library.catalog import status
-from sureshot.web.jobs import Jobs, Roots
+from sureshot.web.jobs import Jobs, JobValues, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.schema import BusyError, NotFoundError
 from sureshot.web.session import ServeOptions, Session
@@ -93,7 +95,10 @@ def test_a_run_is_paused_and_resumed_and_says_what_came_of_it(jobs, tmp_path) ->
     assert status(tmp_path / "db").videos == 2
 
 
-def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path) -> None:
+def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path, monkeypatch) -> None:
+    # A file of that name in the folder that we are in, perhaps a download, is not run.
+    (tmp_path / "sureshot.py").touch()
+    monkeypatch.chdir(tmp_path)
     jobs.start([tmp_path / "none"])
     failed = until(jobs, has_ended)
     assert (failed.state, failed.error.code) == ("failed", "query")
@@ -104,6 +109,16 @@ def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path) -> None
     jobs.start([tmp_path / "v"])
     jobs._process.kill()
     assert until(jobs, has_ended).said.startswith("Indexing ended unexpectedly")
+
+
+def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:
+    script = """print('{"schema": 1, "state": "runn', end='')"""
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    jobs._process, jobs._job = process, JobValues(state="running", folders=[])
+    jobs._read(process)
+    assert jobs.state().job.said.startswith("Indexing ended unexpectedly")
 
 
 def test_the_end_of_the_server_ends_the_run(jobs, tmp_path) -> None:

@@ -116,7 +116,7 @@ def sent(path, change):
 
     async def play():
         scope = {"type": "http", "method": "GET", "headers": []}
-        with contextlib.suppress(EOFError, OSError):
+        with contextlib.suppress(EOFError):  # of which the middleware says nothing
             await file_reply(Request(scope, receive), path, "video/mp4")(scope, receive, send)
 
     asyncio.run(play())

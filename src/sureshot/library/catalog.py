@@ -180,9 +180,9 @@ def remove(
     # A text is one path: its first letter may be the /, below which everything is.
     tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
     store = Store.open(index_place(db))
-    chosen: dict[Path, VideoRecord] = {}
+    records, chosen = store.videos(), dict[Path, VideoRecord]()
     for top in tops:
-        below = {r.path: r for r in store.videos() if r.path.is_relative_to(top)}
+        below = {r.path: r for r in records if r.path.is_relative_to(top)}
         if not below:
             raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
         chosen |= below
@@ -201,9 +201,11 @@ def films_dir() -> Path:
 
 def forget_films(records: Iterable[VideoRecord]) -> None:
     """Delete the films that were made of videos to be played."""
-    for record in records:
-        for film in films_dir().glob(f"{record.id}-*.mp4"):
-            film.unlink(missing_ok=True)
+    ids = {record.id for record in records}
+    with contextlib.suppress(OSError, SureshotError):  # no cache; or its next server deletes them
+        for film in films_dir().glob("*.mp4"):
+            if film.name.partition("-")[0] in ids:
+                film.unlink(missing_ok=True)
 
 
 def reset(db: str | Path | None = None) -> bool:

@@ -303,7 +303,8 @@ def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
 def is_on_disk(record: VideoRecord) -> bool:
     """Whether a video is still on disk, as far as one may look."""
     try:
-        return bool(frame_files(record.path)) if record.kind == "frames" else record.path.exists()
+        # Not `exists`, which takes any error for a no from Python 3.14 on.
+        return bool(frame_files(record.path) if record.kind == "frames" else record.path.stat())
     except (FileNotFoundError, NotADirectoryError):
         return False
     except OSError:  # may not be looked at, which is not the same as gone

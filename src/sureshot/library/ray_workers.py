@@ -236,7 +236,7 @@ class RayPool:
     def _work(self, _post: int) -> Iterator[StagedVideo | VideoProgress]:
         """Hire a worker and have it pack until nothing is due; another one where it dies."""
         worker = None
-        while self._due and (worker := worker or self._hire()) is not None:
+        while self._due and not self._over and (worker := worker or self._hire()) is not None:
             try:
                 chunk = self._due.popleft()
             except IndexError:  # another thread has taken the last one
@@ -283,6 +283,8 @@ class RayPool:
                 self._check_clock(host, there - time.time())
                 if not wrong:
                     return worker
+            if self._over:  # it was ended with all others
+                break
             self._ray.kill(worker)
             self._refused[f"{host} was left out: {plain(wrong).rstrip('.')}"] += 1
             break

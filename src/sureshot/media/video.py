@@ -95,7 +95,7 @@ _HEAD = 1 << 13  # bytes that hold the properties of a file
 _SEEK = 5.0  # seconds ahead from which seeking beats decoding
 # A page asks for a hundred stills at once; a decoder of large frames holds up to 0.2 GB.
 _TURNS = threading.BoundedSemaphore(4)
-_PATIENCE = 60.0  # seconds
+_PATIENCE = 10.0  # seconds; the page gives a still up after 30
 _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
 # What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.

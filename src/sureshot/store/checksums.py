@@ -142,8 +142,10 @@ def deadly(table: Path, version: int, fragments: Collection[int]) -> set[int]:
 
     def survives(some: Iterable[int]) -> bool:
         words = [os.fspath(table), str(version), *map(str, some)]
+        # -P: files of the folder that we are in, perhaps of downloads, are no modules.
+        command = [sys.executable, "-P", "-c", _PROBE, *words]
         try:
-            done = subprocess.run([sys.executable, "-c", _PROBE, *words], capture_output=True)
+            done = subprocess.run(command, capture_output=True)
         except OSError:
             return False
         return done.returncode >= 0

@@ -79,7 +79,8 @@ class Jobs:
                 raise BusyError("Videos are being indexed already; wait for that, or cancel it.")
             try:
                 process = subprocess.Popen(
-                    [sys.executable, "-m", "sureshot.web.index_worker"],
+                    # -P: files of the folder that we are in, perhaps of downloads, are no modules.
+                    [sys.executable, "-P", "-m", "sureshot.web.index_worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
                     stderr=subprocess.DEVNULL,
@@ -130,7 +131,10 @@ class Jobs:
     def _read(self, process: "subprocess.Popen[str]") -> None:
         assert process.stdout is not None and process.stdin is not None
         for line in process.stdout:
-            values = json.loads(line)
+            try:
+                values = json.loads(line)
+            except ValueError:  # the last one, of a process that was killed
+                break
             del values["schema"]
             with self._lock:
                 if values["state"] == "running":  # may be older than an order

@@ -101,7 +101,9 @@ async def _parts(opened: io.RawIOBase, at: int, end: int) -> AsyncIterator[bytes
     with opened:
         opened.seek(at)
         while at < end:
-            data = await run_in_threadpool(opened.read, min(_CHUNK, end - at))
+            data = b""
+            with contextlib.suppress(OSError):  # an object was replaced, or its storage is gone
+                data = await run_in_threadpool(opened.read, min(_CHUNK, end - at))
             if not data:
                 raise EOFError("The file was cut short while it was sent.")
             at += len(data)

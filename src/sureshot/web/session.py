@@ -228,14 +228,21 @@ class Session:
             return record
         if not (path.is_file() or path.is_dir()):  # a pipe would be waited for
             raise VideoError(f"{plain(path)} is not a regular file any more.")
-        links = [one for one in path.iterdir() if one.is_symlink()] if path.is_dir() else []
-        for real in (one.resolve() for one in (path, *links)):
-            if self._within and not any(real.is_relative_to(top) for top in self._within):
-                raise NotFoundError(
-                    f"{plain(path)} is outside the folders that are served, or a link leads out of "
-                    "them; `sureshot serve --root DIR` says which are."
-                )
+        if self._within and not self._is_within(path):
+            raise NotFoundError(
+                f"{plain(path)} is outside the folders that are served, or a link leads out of "
+                "them; `sureshot serve --root DIR` says which are."
+            )
         return record
+
+    def _is_within(self, path: Path) -> bool:
+        """Whether a video, and each of its frames, is below one of the folders, links followed."""
+        try:
+            links = [one for one in path.iterdir() if one.is_symlink()] if path.is_dir() else []
+            real = [one.resolve() for one in (path, *links)]
+        except (OSError, RuntimeError):  # it may not be read, or links lead in a circle
+            return False
+        return all(any(one.is_relative_to(top) for top in self._within) for one in real)
 
     def forget_videos(self) -> None:
         """Read the list of videos again when it is needed next."""

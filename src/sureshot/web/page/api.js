@@ -10,6 +10,9 @@ const make = (tag, text, ...children) => {
 const kind = ({ type, anyOf, enum: values }) =>
   type ?? values?.join(", ") ?? anyOf?.map((one) => one.format ?? one.type).filter((one) => one !== "null").join(" or ") ?? "";
 
+// The token has become a cookie, and is to stand in no history or bookmark.
+if (location.search) history.replaceState(null, "", location.pathname);
+
 const openapi = await (await fetch("api/openapi.json")).json();
 for (const [address, methods] of Object.entries(openapi.paths)) {
   for (const [method, act] of Object.entries(methods)) {

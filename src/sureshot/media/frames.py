@@ -169,10 +169,10 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
 
 def is_photo(path: Path) -> bool:
     """Whether a file is one picture, going by its name and whether it moves."""
-    from PIL import Image
-
     if path.suffix.lower() not in PHOTO_SUFFIXES:
         return False
+    from PIL import Image
+
     try:
         with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
             # ffmpeg reads no WebP that moves: of that the first picture counts.

@@ -268,7 +268,9 @@ class ObjectPath(PosixPath):
             except FileNotFoundError:
                 pass  # a folder, perhaps; and whether there is such a bucket, only a listing tells
         if any(self.below(limit=1)):
-            return self._status(stat.S_IFDIR | 0o755, StoredObject("", 0, 0, ""))
+            return self._status(
+                stat.S_IFDIR | 0o755, StoredObject(key="", size=0, mtime_ns=0, etag="")
+            )
         what = "no such object" if self.key else "an empty bucket"
         raise FileNotFoundError(errno.ENOENT, what, str(self))
 

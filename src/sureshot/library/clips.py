@@ -108,7 +108,7 @@ def export(
             written.append(target)
         except SureshotError as error:
             failed.append((target, str(error)))
-    return Exported(tuple(written), tuple(failed), left_out, note)
+    return Exported(written=tuple(written), failed=tuple(failed), left_out=left_out, note=note)
 
 
 def cut(

@@ -325,8 +325,13 @@ def judge_query(
                 if verdict not in ("yes", "no"):
                     break
                 right = verdict == "yes"
-                moments.append(JudgedMoment(hit.path, right, hit.start, hit.end))
-                moments += [JudgedMoment(c.path, right, c.start, c.end) for c in hit.copies]
+                moments.append(
+                    JudgedMoment(video=hit.path, right=right, start=hit.start, end=hit.end)
+                )
+                moments += [
+                    JudgedMoment(video=c.path, right=right, start=c.start, end=c.end)
+                    for c in hit.copies
+                ]
             found = any(moment.right for moment in moments)
             if verdict in ("yes", "no") and not found:
                 verdict = ask_more(len(moments))

@@ -323,7 +323,7 @@ def _of_line(line: str) -> Label:
     if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
         raise ValueError(f"digests is {plain(repr(digests))[:80]}; it must give one per video")
     known_as = [replace(m, digest=digests.get(os.fspath(m.video), "")) for m in (*timed, *whole)]
-    return Label(query, tuple(known_as), absent, complete)
+    return Label(query=query, moments=tuple(known_as), absent=absent, complete=complete)
 
 
 def _query(query: object) -> str:
@@ -348,7 +348,7 @@ def _moment(value: Any) -> JudgedMoment:
         video, right, start, end = (value[name] for name in ("video", "right", "start", "end"))
         right_kinds = isinstance(video, str) and isinstance(right, bool | None)
         if right_kinds and video.strip() and 0 <= start < end < math.inf:
-            return JudgedMoment(Path(video), right, float(start), float(end))
+            return JudgedMoment(video=Path(video), right=right, start=float(start), end=float(end))
     except (TypeError, KeyError):
         pass
     raise ValueError(

@@ -354,7 +354,9 @@ class Retriever(ModelSimilarity):
         sentence, words = tokens.sentence.cpu().numpy(), tokens.words.cpu().numpy()
         if not words.shape[-1]:  # a stem may leave out what its system does not read
             words = np.zeros((*features.mask.shape, self.dim), np.float32)
-        return TextFeatures(sentence, words, features.mask, features.truncated)
+        return TextFeatures(
+            sentence=sentence, words=words, mask=features.mask, truncated=features.truncated
+        )
 
     def prepare(
         self, frames: UInt8[np.ndarray, "frames height width 3"]

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import av
@@ -13,7 +14,7 @@ from sureshot.errors import VideoError
 from sureshot.library.search import open_index
 from sureshot.media.discover import Source
 from sureshot.media.excerpt import footage, playable
-from sureshot.media.frames import read_image
+from sureshot.media.frames import is_photo, read_image
 from sureshot.media.sampling import sample_frames
 from sureshot.media.video import frames_at, open_video
 from tests.clips import film, patterns
@@ -82,6 +83,14 @@ def test_photographs_are_read() -> None:
     for photo in photos:
         picture = read_image(photo)
         assert frames_at(photo, [0.0], side=9999)[0].shape == (picture.height, picture.width, 3)
+
+
+def test_a_photo_just_below_the_limit_is_read_without_a_word(tmp_path) -> None:
+    Image.new("1", (10_000, 9000)).save(tmp_path / "panorama.png")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert is_photo(tmp_path / "panorama.png")
+    assert not said
 
 
 def test_a_photo_that_cannot_be_read_says_what_is_missing(tmp_path) -> None:

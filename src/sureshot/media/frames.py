@@ -3,7 +3,8 @@
 import re
 import struct
 import warnings
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -142,10 +143,8 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     """
     from PIL import Image, ImageOps, UnidentifiedImageError
 
-    # Our limit is above that of its warning, at which it is an error.
-    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
     try:
-        with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
+        with _opened(path) as opened:
             if largest is not None:
                 opened.draft("RGB", (largest, largest))
             picture = _eight_bit(ImageOps.exif_transpose(opened))
@@ -167,14 +166,22 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     return picture if picture.size == size else picture.resize(size, Image.Resampling.BOX)
 
 
+@contextmanager
+def _opened(path: Path) -> Iterator["Image.Image"]:
+    from PIL import Image
+
+    # Our limit is above that of its warning, at which it is an error.
+    warnings.simplefilter("ignore", Image.DecompressionBombWarning)
+    with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
+        yield opened
+
+
 def is_photo(path: Path) -> bool:
     """Whether a file is one picture, going by its name and whether it moves."""
     if path.suffix.lower() not in PHOTO_SUFFIXES:
         return False
-    from PIL import Image
-
     try:
-        with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
+        with _opened(path) as opened:
             # ffmpeg reads no WebP that moves: of that the first picture counts.
             return opened.format == "WEBP" or not getattr(opened, "is_animated", False)
     except Exception:

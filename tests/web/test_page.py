@@ -293,7 +293,14 @@ def test_notes_about_a_search_are_above_its_hits(page, shop) -> None:
 def test_an_answer_that_is_no_json_is_said_too(page) -> None:
     search(page, "blue")
     fault = {"status": 500, "body": "Internal Server Error"}
+    full = {"status": 507, "body": '{"error": {"code": "full", "message": "There is no room."}}'}
+    page.route("**/api/cut/**", lambda route: route.fulfill(**full))
+    page.get_by_text("Save clip").first.click()
+    page.locator(".hit small").get_by_text("There is no room.").wait_for()
+    page.unroute("**/api/cut/**")
     page.route("**/api/**", lambda route: route.fulfill(**fault))
+    page.get_by_text("Save clip").first.click()
+    page.locator(".hit small").get_by_text("The server could not answer that (500").wait_for()
     page.locator(".thumb").first.click()
     page.locator("#playing").get_by_text("The server could not answer that (500").wait_for()
     page.locator("#query").fill("red")

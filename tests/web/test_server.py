@@ -136,6 +136,13 @@ def test_connections_that_ask_nothing_keep_nobody_out_and_are_closed(library, tm
             with contextlib.suppress(ConnectionError):
                 assert one.recv(1) == b""
             one.close()
+        # Many that ask at once are none of these.
+        asking = [socket.create_connection((place.hostname, place.port)) for _ in range(120)]
+        for one in asking:
+            one.sendall(f"GET /api/status HTTP/1.1\r\nHost: {place.netloc}\r\n\r\n".encode())
+        assert {one.recv(12) for one in asking} == {b"HTTP/1.1 401"}
+        for one in asking:
+            one.close()
 
 
 CRASH = """

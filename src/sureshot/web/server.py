@@ -74,12 +74,13 @@ PORT = 8460
 _LONGEST_HEAD = 600_000  # bytes of an address with its headers: a long query has 100 000 letters
 _GRACE = 5  # seconds for running requests when the server ends
 _SHORTEST = 8  # letters of a password
-_MANY = 512  # connections
-_WAITING, _OF_ONE = 256, 64  # connections without a request: in all, and of one address
+_WAITING, _OF_ONE = 400, 64  # connections without a request: in all, and of one address
 _HEAD_TIME = 10.0  # seconds that the head of a request may take
+_GRACE_OF_MANY = 1.0  # seconds, where its address has opened many: a request comes at once
 
 
-_silent: dict["_Connection", str] = {}  # connections without a request, the oldest first
+# Connections without a request, with their address and since when, the oldest first.
+_silent: dict["_Connection", tuple[str, float]] = {}
 
 
 class _Connection(H11Protocol):
@@ -111,12 +112,17 @@ class _Connection(H11Protocol):
     def _wait(self) -> None:
         self._stop_waiting()
         self._timer = self.loop.call_later(_HEAD_TIME, self.transport.close)
-        host = _silent[self] = self.client[0] if self.client else ""
-        same = [one for one, other in _silent.items() if other == host]
-        if len(same) > _OF_ONE or len(_silent) > _WAITING:
-            oldest = (same if len(same) > _OF_ONE else list(_silent))[0]
-            oldest._stop_waiting()
-            oldest.transport.close()
+        host, now = self.client[0] if self.client else "", self.loop.time()
+        _silent[self] = host, now
+        same = [one for one, (other, _) in _silent.items() if other == host]
+        if len(_silent) > _WAITING:
+            next(iter(_silent))._close()
+        elif len(same) > _OF_ONE and now - _silent[same[0]][1] > _GRACE_OF_MANY:
+            same[0]._close()
+
+    def _close(self) -> None:
+        self._stop_waiting()
+        self.transport.close()
 
     def _stop_waiting(self) -> None:
         _silent.pop(self, None)
@@ -213,7 +219,6 @@ def run_server(
             ws="none",
             lifespan="off",
             h11_max_incomplete_event_size=_LONGEST_HEAD,
-            limit_concurrency=_MANY,
             timeout_graceful_shutdown=_GRACE,
         )
         threading.Thread(target=_warm_up, args=(session,), daemon=True).start()

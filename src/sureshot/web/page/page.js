@@ -27,6 +27,17 @@ async function ask(address, options = {}) {
   return values;
 }
 
+// Why a film is not sent; null where it is.
+async function refusal(address) {
+  const reply = await fetch(address, { headers: { Range: "bytes=0-0" } }).catch(() => null);
+  if (reply?.ok) return null;
+  const values = await reply?.json().catch(() => null);
+  return values?.error.message ?? `The server could not answer that (${reply?.status ?? "it is gone"}).`;
+}
+
+// Whatever fails elsewhere is said too.
+addEventListener("unhandledrejection", (event) => say(event.reason.message, "error"));
+
 const send = (address, body, method = "POST") =>
   ask(address, { method, body: JSON.stringify(body), headers: { "Content-Type": "application/json" } });
 
@@ -188,16 +199,28 @@ function row(hit, place) {
     return button;
   };
   const judgeable = new URLSearchParams(location.search).has("q");
+  const trouble = make("small", { attributes: { role: "alert" } });
   const save = make("a", { textContent: "Save clip", href: `api/cut/${hit.id}?start=${hit.start}&end=${hit.end}&rank=${hit.rank}`, download: "" });
+  save.addEventListener("click", async (event) => {
+    if (save.dataset.made) return;
+    event.preventDefault(); // a browser would save the reason as a file, or say nothing
+    trouble.textContent = "Cutting …";
+    trouble.textContent = (await refusal(save.href)) ?? "";
+    if (trouble.textContent) return;
+    save.dataset.made = "yes";
+    save.click();
+  });
   const deeds = make("div", { className: "deeds" },
     judgeable ? deed("Right", () => judge(place, "right"), { "aria-pressed": "false", "data-verdict": "right" }) : null,
     judgeable ? deed("Wrong", () => judge(place, "wrong"), { "aria-pressed": "false", "data-verdict": "wrong" }) : null,
     deed("More like this", () => go(new URLSearchParams({ like: hit.id, at: hit.peak }))),
     save,
     deed("Copy path", async (button) => {
+      if (!navigator.clipboard) throw new Error(`Browsers copy only from localhost or https. The path is ${hit.path}`);
       await navigator.clipboard.writeText(hit.path);
       button.textContent = "Copied";
-    }));
+    }),
+    trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
     make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...copies, deeds));
   item.addEventListener("focusin", () => choose(place, false));
@@ -326,10 +349,7 @@ function seek(second) {
 
 $("video").addEventListener("error", async () => {
   if (!film || !$("video").getAttribute("src")) return;
-  const reply = await fetch($("video").src, { headers: { Range: "bytes=0-0" } }).catch(() => null);
-  const refused = () => `The server could not play this (${reply.status} ${reply.statusText}).`;
-  const reason = reply?.ok === false ? await reply.json().then((values) => values.error.message, refused) : null;
-  $("playing").textContent = reason ?? "This browser cannot play this video.";
+  $("playing").textContent = (await refusal($("video").src)) ?? "This browser cannot play this video.";
 });
 
 function place(seconds) {
@@ -619,7 +639,8 @@ if (location.search || !$("query").value) fill();
 else go(wanted()); // somebody typed before this ran
 follow();
 if (location.search && !asking) search();
-if (await held()) {
+(async () => {
+  if (!(await held())) return manage(true);
   await folders();
   if (!location.search) await search();
-} else await manage(true);
+})();

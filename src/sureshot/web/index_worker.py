@@ -18,22 +18,16 @@ from sureshot.library.results import Indexed, IndexProgress, json_text, reasons
 from sureshot.text import printable
 
 _MOST = 200  # failures that are listed
+_EVERY = 0.2  # seconds between two lines
 _NICE = 10  # whatever else this machine does comes first
 
 
 class Worker:
-    """An indexing run that takes orders.
+    """An indexing run that takes orders from one text stream and reports to another."""
 
-    Args:
-        orders: text stream of the request and the orders.
-        out: text stream of the progress.
-        every: seconds between two lines.
-    """
-
-    def __init__(self, orders: Any, out: Any, *, every: float = 0.2) -> None:
+    def __init__(self, orders: Any, out: Any) -> None:
         self._orders = orders
         self._out = out
-        self._every = every
         self._progress = IndexProgress()
         self._resumed = threading.Event()
         self._resumed.set()
@@ -73,7 +67,7 @@ class Worker:
             self._paused += time.monotonic() - began
         if self._is_cancelled:
             raise KeyboardInterrupt
-        if time.monotonic() - self._printed >= self._every:
+        if time.monotonic() - self._printed >= _EVERY:
             self._report(result, "running")
 
     def _report(self, result: Indexed, state: str) -> None:

@@ -50,11 +50,8 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
 
     Several ranges, and what is no range, get the whole, as HTTP permits. The file is opened once:
     what takes its name while it plays is never mixed into it. Where it is cut short meanwhile, the
-    reply stays unfinished, so that the player sees that bytes are missing.
-
-    Args:
-        path: a file, or an object in S3.
-        name: file name under which a browser saves it; None lets the browser play it.
+    reply stays unfinished, so that the player sees that bytes are missing. With a name, a browser
+    saves the file under it.
     """
     try:
         opened, size, tag = _open(path)
@@ -131,17 +128,7 @@ class ClipCache:
         self._evict(size)
 
     def film(self, video: str, name: str, make: Callable[[Path], object]) -> Path:
-        """The film of a name, made once however many ask for it.
-
-        Args:
-            video: id of the video that it shows.
-            name: tells it from every other film of the video.
-            make: writes it to a path.
-
-        Raises:
-            DiskFullError: there is no room on the disk.
-            SureshotError: from ``make``.
-        """
+        """The film of a name, of the video of an id, written once however many ask for it."""
         with self._guard:
             lock = self._locks[video + name]
         with lock:

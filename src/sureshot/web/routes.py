@@ -336,22 +336,17 @@ class Judgement(BaseModel):
 
 
 class Learner:
-    """Calibrates from judgements in the background, once more if some came meanwhile.
-
-    Attributes:
-        said: what was learned last, or why nothing was.
-        is_learning: whether percentages are about to change.
-    """
+    """Calibrates from judgements in the background, once more if some came meanwhile."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._lock = threading.Lock()
         self._is_asked = False
-        self.is_learning = False
-        self.said = ""
+        self.is_learning = False  # whether percentages are about to change
+        self.said = ""  # what was learned last, or why nothing was
 
     def learn(self) -> None:
-        """Learn from all judgements of the index, soon."""
+        """Learn from all judgements of the index."""
         with self._lock:
             self._is_asked = True
             if self.is_learning:

@@ -77,8 +77,6 @@ _SHORTEST = 8  # letters of a password
 _WAITING, _OF_ONE = 400, 64  # connections without a request: in all, and of one address
 _HEAD_TIME = 10.0  # seconds that the head of a request may take
 _GRACE_OF_MANY = 1.0  # seconds, where its address has opened many: a request comes at once
-
-
 # Connections without a request, with their address and since when, the oldest first.
 _silent: dict["_Connection", tuple[str, float]] = {}
 
@@ -131,7 +129,7 @@ class _Connection(H11Protocol):
 
 
 class _Server(uvicorn.Server):
-    """A server that reports when it answers, and ends without noise."""
+    """Calls what it is given once it answers, and before it ends."""
 
     def __init__(
         self, config: uvicorn.Config, ready: Callable[[], None], ending: Callable[[], None]
@@ -167,22 +165,16 @@ def run_server(
     roots: Sequence[str | Path] = (),
     ready: Callable[[str, str], None] = lambda address, once: None,
 ) -> None:
-    """Serve an index until Ctrl-C or SIGTERM.
+    """Serve an index, which need not be there yet, until Ctrl-C or SIGTERM.
 
     Args:
-        options: the index; it need not be there yet.
         host: address to listen at; any but loopback needs a password.
         port: 0 takes any that is free, None 8460, or any if that is taken.
-        password_file: file whose first line is the password, which takes the place of the token.
-        with_token: whether the page asks for the token in its address, so that other accounts of
-            this machine stay out.
+        password_file: its first line is the password, which takes the place of the token.
+        with_token: whether other accounts of this machine are kept out by a token in the address.
         roots: folders below which the page may index and play; none takes the home folder, and
             plays all that is indexed.
         ready: called once the page answers, with its address and one that works once.
-
-    Raises:
-        ArgumentError: the host needs a password, the file holds none, or a root is not a folder.
-        SureshotError: nothing can listen there.
     """
     password = "" if password_file is None else _password(Path(password_file))
     is_open = not is_loopback(host)

@@ -45,10 +45,8 @@ class WorkQueue:
     place, so that a disk or a network that hangs keeps nothing else waiting.
 
     Args:
-        workers: calls that run at once.
         waiting: calls that may be running or waiting; more are refused.
         seconds: that a call may take.
-        low_priority: whether other work of this machine comes first.
     """
 
     def __init__(

@@ -291,11 +291,6 @@ def test_a_part_holds_the_second_and_is_short(at, start, end) -> None:
     assert 0 < last - first <= LONGEST + 0.01
 
 
-def test_what_browsers_play_is_given_whole(tmp_path) -> None:
-    film = film_of(record(written("h264", tmp_path)), at=3.0, start=2.0, end=4.0)
-    assert (film.how.way, film.start, film.end) == ("direct", 0.0, 6.0)
-
-
 def test_of_other_films_a_part_is_made_that_begins_where_it_says(tmp_path) -> None:
     found = record(written("mpeg4", tmp_path))
     film = film_of(found, at=5.0, start=4.5, end=5.5)
@@ -330,14 +325,6 @@ def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:
     assert film_of(record(path), at=1.0, start=0.0, end=2.0).how.way == "remux"
     large = record(path, size=10**9)
     assert film_of(large, at=1.0, start=0.0, end=2.0).how.way == "clip"
-
-
-def test_a_film_laid_anew_is_whole(tmp_path) -> None:
-    found = record(written("h264-mkv", tmp_path))
-    film = film_of(found, at=1.0, start=0.0, end=2.0)
-    write_part(found, film, tmp_path / "whole.mp4", rate=1.0)
-    with av.open(tmp_path / "whole.mp4") as container:
-        assert container.duration == pytest.approx(6e6, rel=0.05)
 
 
 def test_what_cannot_be_played_names_the_file(tmp_path) -> None:

@@ -154,14 +154,6 @@ def test_a_session_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path)
     assert (done.judged, done.left) == (3, 0)
 
 
-def test_control_c_ends_a_session(searcher, tmp_path):
-    def ask(hit):
-        raise KeyboardInterrupt
-
-    result = judge(["red"], ask, to=tmp_path / "judged.jsonl", db=searcher)
-    assert (result.interrupted, result.judged, result.left) == (True, 0, 1)
-
-
 @pytest.mark.parametrize(
     "judged, more",
     [

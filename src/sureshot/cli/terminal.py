@@ -81,9 +81,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (doc
 Limit = Annotated[
     int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="How many hits.")
 ]
-Folder = Annotated[
-    Path | None,
-    path_option("--folder", help="Only videos in this folder: a path, or just its name."),
+Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
+    str | None,
+    typer.Option(
+        "--folder", metavar="DIR", help="Only videos in this folder: a path, or just its name."
+    ),
 ]
 
 # Of a data set and of a run.

@@ -131,14 +131,16 @@ class ClipCache:
         """The film of a name, of the video of an id, written once however many ask for it."""
         with self._guard:
             lock = self._locks[video + name]
-        with lock:
-            while (path := self.find(video, name)) is None:
-                self._make(_stem(video, name), make)
-            with contextlib.suppress(OSError):
-                path.touch()  # used again: no longer the oldest
-        with self._guard:
-            self._locks.pop(video + name, None)
-        return path
+        try:
+            with lock:
+                while (path := self.find(video, name)) is None:
+                    self._make(_stem(video, name), make)
+                with contextlib.suppress(OSError):
+                    path.touch()  # used again: no longer the oldest
+                return path
+        finally:
+            with self._guard:
+                self._locks.pop(video + name, None)
 
     def find(self, video: str, name: str) -> Path | None:
         """The film of a name, if it is there as it was made."""

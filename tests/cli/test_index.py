@@ -175,6 +175,7 @@ def test_a_run_tells_every_number_that_is_not_zero(capsys):
         known_failures=5,
         pruned=6,
         missing=7,
+        away=1,
         windows=8,
         seconds=90.0,
     )
@@ -186,6 +187,8 @@ def test_a_run_tells_every_number_that_is_not_zero(capsys):
         "  damaged, indexed as far as possible: /v/b.mp4 — breaks off",
         "Files that failed before are listed by `sureshot status`; --force retries them.",
         "Deleted on disk, removed from the index: 6 videos.",
+        "Not there now, still indexed: 1 video; is the disk connected? If it is gone for good: "
+        "`sureshot remove PATH`.",
         "Deleted on disk, still indexed: 7 videos; --prune removes them.",
         "Index: /index",
     ]

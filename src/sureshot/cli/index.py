@@ -200,7 +200,10 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
         out.print(f"Deleted on disk, removed from the index: {counted(result.pruned, 'video')}.")
     if result.away:
         away = counted(result.away, "video")
-        out.print(f"Not there now, still indexed: {away}; is their disk connected?")
+        out.print(
+            f"Not there now, still indexed: {away}; is the disk connected? If it is gone for good: "
+            "`sureshot remove PATH`."
+        )
     if result.missing:
         gone = counted(result.missing, "video")
         out.print(f"Deleted on disk, still indexed: {gone}; --prune removes them.")

@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 from pathlib import Path
+from typing import ClassVar
 
 import pytest
 from PIL import Image
@@ -18,6 +20,7 @@ from sureshot.media.discover import (
     as_pattern,
     discover,
     frame_files,
+    is_away,
     is_gone,
 )
 from sureshot.paths import absolute
@@ -348,3 +351,28 @@ def test_paths_are_remembered_from_the_root_on(tmp_path, monkeypatch):
 def test_an_empty_pattern_is_refused(pattern):
     with pytest.raises(QueryError, match="is empty"):
         as_pattern(pattern)
+
+
+class Hung(type(Path())):
+    """A file on a share that answers when it is set free."""
+
+    asked: ClassVar[list[str]] = []
+    free = threading.Event()
+
+    def stat(self, **options):
+        self.asked.append(self.name)
+        self.free.wait(60)
+        return super().stat(**options)
+
+
+def test_a_share_that_does_not_answer_is_away_and_asked_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(discover_module, "_PATIENCE", 0.05)
+    (tmp_path / "a.mp4").touch()
+    for name in ("a.mp4", "b.mp4", "a.mp4"):
+        path = Hung(tmp_path / name)
+        assert is_gone(path) and is_away(path)
+    assert Hung.asked == ["a.mp4"]
+    Hung.free.set()
+    for waits in list(discover_module._SILENT.values()):
+        waits.join()
+    assert not is_gone(Hung(tmp_path / "a.mp4"))

@@ -1,8 +1,10 @@
 """Find the videos at or below paths, on disk and in object storage."""
 
+import contextlib
 import errno
 import os
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +34,8 @@ _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one 
 _MINUTE = 60.0
 _REMEMBERED = 10_000  # objects
 _GONE: dict[str, tuple[bool, float]] = {}  # whether an object was gone, and when that was asked
+_SILENT: dict[str, threading.Thread] = {}  # disks that do not answer, and what waits for them
+_PATIENCE = 10.0  # seconds that a disk gets for an answer; one that stood still needs some
 # What systems say of a disk that was pulled or a share that is lost.
 _DEAD = {errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN}
 _FOR_DISKS = {"/media", "/run/media", "/mnt", "/Volumes"}  # folders in which disks appear
@@ -104,6 +108,8 @@ def is_gone(path: Path) -> bool:
     known = _GONE.get(str(path))
     if known is not None and time.monotonic() - known[1] < _MINUTE:
         return known[0]
+    if is_silent(path):
+        return True
     gone = False
     try:
         path.stat()
@@ -122,7 +128,43 @@ def is_away(path: Path) -> bool:
     """Whether a video that is gone may come back: its folder, or its disk, is not there now."""
     if isinstance(path, ObjectPath):
         return False
-    return not _is_folder(path.parent) or is_unplugged(path)
+    return is_silent(path) or not _is_folder(path.parent) or is_unplugged(path)
+
+
+def is_silent(path: Path) -> bool:
+    """Whether the disk of a path does not answer, as a share on the network may for minutes.
+
+    It is asked in a thread, which is left behind then; until that ends, the disk is silent.
+    """
+    if isinstance(path, ObjectPath):
+        return False
+    for place, asking in list(_SILENT.items()):
+        if not asking.is_alive():
+            _SILENT.pop(place, None)
+        elif path.is_relative_to(place):
+            return True
+    asking = threading.Thread(target=_look_at, args=(path,), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    if asking.is_alive():
+        _SILENT[_mount_of(path)] = asking
+    return asking.is_alive()
+
+
+def _look_at(path: Path) -> None:
+    with contextlib.suppress(OSError):
+        path.stat()
+
+
+def _mount_of(path: Path) -> str:
+    """Where the disk of a path is mounted; its folder where that is not known or the root."""
+    try:
+        lines = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
+    except OSError:
+        lines = []
+    places = (line.split()[1].replace(r"\040", " ") for line in lines)
+    known = [place for place in places if place != "/" and path.is_relative_to(place)]
+    return max(known, key=len, default=str(path.parent))
 
 
 def is_unplugged(path: Path) -> bool:

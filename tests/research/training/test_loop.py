@@ -426,7 +426,13 @@ def test_a_file_that_does_not_fit_or_is_damaged_is_refused(tmp_path):
     other = nn.Linear(2, 2)
     with pytest.raises(SureshotError, match=r"cannot go on: .*Unexpected key"):
         load_state(path, other, torch.optim.AdamW(other.parameters()))
-    path.write_bytes(path.read_bytes()[:-40])
+    sound = path.read_bytes()
+    path.write_bytes(sound.replace(b".step", b".steq"))
+    with pytest.raises(
+        SureshotError, match="cannot go on: the memory of the optimiser lacks 'step'"
+    ):
+        load_state(path, net, optimiser)
+    path.write_bytes(sound[:-40])
     with pytest.raises(SureshotError, match="cannot go on"):
         read_values(path)
     with pytest.raises(SureshotError, match="cannot go on"):

@@ -410,6 +410,8 @@ def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer)
         modules.load_state_dict(weights)
         groups = optimiser.state_dict()["param_groups"]
         optimiser.load_state_dict({"state": memory, "param_groups": groups})
+    except KeyError as error:
+        raise _unreadable(path, f"the memory of the optimiser lacks {error}") from None
     except (OSError, SafetensorError, RuntimeError, ValueError) as error:
         raise _unreadable(path, " ".join(str(error).split())) from None
 

@@ -75,6 +75,7 @@ def test_an_edited_card_is_noticed(card, path):
         ('{"kind": "sureshot calibration", "temperature": NaN}', "holds NaN"),
         ('{"kind": "sureshot calibration", "temperature": Infinity}', "holds Infinity"),
         ('{"kind": "sureshot calibration", "version": 4}', "version 4.*reads 3; update"),
+        ('{"kind": "sureshot calibration", "version": "99"}', "its version is no number"),
         ('{"kind": "sureshot calibration", "version": 3}', "changed after"),
     ],
 )

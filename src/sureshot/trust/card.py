@@ -596,7 +596,9 @@ class Calibration:
             _damaged(str(error))
         if not isinstance(values, dict) or values.pop("kind", None) != _KIND:
             _damaged("it is another file")
-        if (version := values.get("version")) != VERSION:
+        if type(version := values.get("version")) is not int:
+            _damaged("its version is no number")
+        if version != VERSION:
             raise SureshotError(
                 f"The calibration card is of version {version} and this Sureshot reads {VERSION}; "
                 "update Sureshot, or calibrate again with `sureshot calibrate`."

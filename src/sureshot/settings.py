@@ -27,7 +27,7 @@ MEGABYTE = 1 << 20
 SETTINGS = 16 * MEGABYTE  # most bytes of a recipe, a plan, a config or a card
 LABELS = 256 * MEGABYTE  # most bytes of a file that people write: queries, judgements
 ANNOTATION = 2048 * MEGABYTE  # most bytes of an annotation of a data set
-_DIGITS, _BITS = 300, 996  # of a whole number; with 309 digits it fits no float any more
+_DIGITS, _BITS = 300, 997  # of a whole number; with 309 digits it fits no float any more
 _DEPTH = 64  # tables in tables; deeper ones are made to exhaust the stack
 _SHOWN = 200  # characters of a value in an error
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
@@ -123,7 +123,7 @@ def parse_json(text: str | bytes) -> Any:
         )
     except RecursionError:
         raise ValueError("it nests too deeply") from None
-    _check_depth(value)
+    _check(value)
     return value
 
 
@@ -149,7 +149,7 @@ def parse_toml(text: str) -> dict[str, Any]:
         # Its reader takes no hook for whole numbers; Python refuses those of over 4300 digits.
         odd = "it holds a number of thousands of digits"
         raise ValueError(odd if "4300" in str(error) else str(error)) from None
-    _check_numbers(values)
+    _check(values)
     return values
 
 
@@ -158,32 +158,16 @@ def read_toml_values(path: Path) -> dict[str, Any]:
     return parse_toml(read_text(path, SETTINGS))
 
 
-def _check_depth(value: Any) -> None:
-    """Refuse lists and tables that nest too deeply."""
-    level = [value] if isinstance(value, (dict, list)) else []
-    for _ in range(_DEPTH):
-        if not level:
-            return
-        level = [
-            inner
-            for outer in level
-            for inner in (outer.values() if isinstance(outer, dict) else outer)
-            if isinstance(inner, (dict, list))
-        ]
-    if level:
-        raise ValueError("it nests too deeply")
-
-
-def _check_numbers(values: dict[str, Any]) -> None:
-    """Refuse whole numbers that are too long, whatever base they were written to."""
-    _check_depth(values)
-    left: list[Any] = [values]
-    while left:
-        value = left.pop()
-        if isinstance(value, int) and value.bit_length() > _BITS:
-            raise ValueError("it holds a number of hundreds of digits")
-        if isinstance(value, (dict, list)):
-            left += value.values() if isinstance(value, dict) else value
+def _check(value: Any, depth: int = 0) -> None:
+    """Refuse what nests too deeply, and whole numbers that are too long in whatever base."""
+    if isinstance(value, int) and value.bit_length() > _BITS:
+        raise ValueError("it holds a number of hundreds of digits")
+    if isinstance(value, (dict, list)):
+        if depth == _DEPTH:
+            raise ValueError("it nests too deeply")
+        for inner in value.values() if isinstance(value, dict) else value:
+            if isinstance(inner, (dict, list, int)):
+                _check(inner, depth + 1)
 
 
 def _whole(digits: str) -> int:

@@ -4,7 +4,7 @@ Which of these a real search may use depends on what they look at besides the qu
 
 * `nearest_neighbour_normalised` and `querybank_norm` look at a fixed bank of other captions, for
   instance those of training. The score of a query does not depend on what else is asked.
-* `dual_softmax`, and `inverted_softmax` without a bank, look at **all test queries**. They profit
+* `dual_softmax` and `inverted_softmax` look at **all test queries**. They profit
   from each video being sought once, which no search knows, and must be named with any number they
   made.
 
@@ -47,15 +47,12 @@ def dual_softmax(
 
 
 def inverted_softmax(
-    similarity: Float[np.ndarray, "texts videos"],
-    bank: Float[np.ndarray, "captions videos"] | None = None,
-    *,
-    scale: float = 100.0,
+    similarity: Float[np.ndarray, "texts videos"], scale: float = 100.0
 ) -> Float64[np.ndarray, "texts videos"]:
-    """Each similarity minus the soft maximum of what its video scores with other captions.
+    """Each similarity minus the soft maximum of what its video scores with all texts.
 
-    S'_ij = S_ij - log(sum_k exp(c B_kj)) / c. With a bank B it looks at the bank only; without
-    one, B is S itself and it **looks at all test queries**. Text to video, as `dual_softmax`.
+    S'_ij = S_ij - log(sum_k exp(c S_kj)) / c. **Looks at all test queries.** Text to video, as
+    `dual_softmax`.
 
     References:
         Smith et al., "Offline bilingual word vectors, orthogonal transformations and the inverted
@@ -67,8 +64,7 @@ def inverted_softmax(
         prints, without saying so.
     """
     scores = _finite("similarity", similarity)
-    against = scores if bank is None else _bank(bank, scores)
-    return _log_softmax(scores, against, scale) / scale
+    return _log_softmax(scores, scores, scale) / scale
 
 
 def querybank_norm(

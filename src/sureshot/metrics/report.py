@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from sureshot.metrics.ranks import (
     text_ranks,
     video_ranks,
 )
+from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 
 Scores = Float[np.ndarray, "texts videos"]
@@ -126,24 +127,11 @@ class RecallReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, the raw scores before all others."""
-        return {
-            "title": self.title,
-            "system": self.system,
-            "setting": asdict(self.setting),
-            "out_of_domain": self.out_of_domain,
-            "raw": [asdict(line) for line in self.raw],
-            "rsum": self.rsum,
-            "rsum_of": list(self.ks),
-            "post_processed": [asdict(line) for line in self.post],
-            "published": {
-                way: [asdict(match) for match in found] for way, found in self.matches.items()
-            },
-            "undescribed_videos": self.undescribed,
-            "hubness_skewness_10": self.hubness,
-            "video_to_text": "group",
-            "resamples": self.resamples,
-            "seed": self.seed,
-        }
+        renamed = {"post": "post_processed", "matches": "published", "ks": "rsum_of"}
+        renamed |= {"undescribed": "undescribed_videos", "hubness": "hubness_skewness_10"}
+        values = {renamed.get(name, name): value for name, value in to_values(self).items()}
+        more = {"out_of_domain": self.out_of_domain, "rsum": self.rsum, "video_to_text": "group"}
+        return values | more
 
     def text(self) -> str:
         """A table for the terminal; raw scores first, differences next to every printed row."""

@@ -199,6 +199,7 @@ def test_every_command_with_json_is_listed(printed):
 
 def test_the_document_lists_what_is_printed(printed):
     introduction, mark, _ = DOCUMENT.read_text("utf-8").partition(MARK)
+    assert f"`schema` is {results.JSON_SCHEMA}." in introduction
     whole = introduction + mark + document({verb: printed[verb] for verb in SOURCES})
     if os.environ.get(UPDATE):
         DOCUMENT.write_text(whole, "utf-8")

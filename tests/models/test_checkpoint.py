@@ -164,7 +164,7 @@ def test_sizes_that_no_model_has_are_refused(folder, name, value):
 def test_a_newer_format_is_refused_whatever_else_it_holds(folder, version):
     (folder / CONFIG).write_text(json.dumps({"format": version, "system": {}, "stem": {}}))
     with pytest.raises(
-        ModelError, match=rf"has the format {version}.*reads up to {FORMAT}.*pip inst"
+        ModelError, match=rf"has the format {version}.*reads up to {FORMAT}.*Install"
     ):
         Checkpoint.from_pretrained(folder)
 

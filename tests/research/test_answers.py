@@ -323,7 +323,7 @@ def test_what_is_no_such_model_is_named(tmp_path, folder):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"format": 2}, "has the format 2; this Sureshot reads up to 1. Update it"),
+        ({"format": 2}, "has the format 2; this Sureshot reads up to 1. Install"),
         ({"format": True}, "is not the config of a model that answers"),
         ({"answers": "man"}, "is not the config of a model that answers"),
         ({"recipe": None}, "is not the config of a model that answers"),

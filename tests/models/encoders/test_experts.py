@@ -48,7 +48,7 @@ def test_layouts_may_be_mixed_but_not_name_an_expert_twice(tmp_path: Path) -> No
     put(tmp_path / "motion" / "a.npy", numbers(1, 3))
     assert set(read_experts(tmp_path, ["a"])["a"]) == {"audio", "motion"}
     put(tmp_path / "audio" / "a.npy", numbers(2, 4))
-    with pytest.raises(SureshotError, match=r"The expert audio of a lies in .*a\.npz and in .*npy"):
+    with pytest.raises(SureshotError, match=r"The expert audio of a is in .*a\.npz and in .*npy"):
         read_experts(tmp_path, ["a"])
 
 

@@ -72,10 +72,6 @@ def test_self_attention_pooling_is_the_mean_of_what_the_block_says():
         torch.testing.assert_close(pooling(frames, MASK)[i : i + 1], expected)
 
 
-CROSS_ATTENTION_MASK = torch.tensor(
-    [[True] * 4, [True, False, True, False], [False, True, False, False]]
-)
-
 XPOOL = {
     "queries": "cross_attn.q_proj",
     "keys": "cross_attn.k_proj",
@@ -101,51 +97,46 @@ def released_pooling(told, names, **options):
     return pooling, text, video, torch.ones(video.shape[:2], dtype=torch.bool)
 
 
+CLOSE = {"rtol": 1e-6, "atol": 1e-8}
+
+
 @pytest.mark.parametrize(("heads", "suffix"), [(1, ""), (2, "_heads2")])
 def test_xpool(golden, heads, suffix):
     told = golden("xpool_pooling")
     pooling, text, video, mask = released_pooling(told, XPOOL, heads=heads)
-    torch.testing.assert_close(
-        pooling(text, video, mask), tensor(told["outputs"][f"pooled{suffix}"]), rtol=1e-6, atol=1e-8
-    )
-    torch.testing.assert_close(
-        scores_direct(pooling, text, video, mask),
-        tensor(told["outputs"][f"sims{suffix}"]),
-        rtol=1e-6,
-        atol=1e-8,
-    )
+    pooled, sims = (tensor(told["outputs"][f"{name}{suffix}"]) for name in ("pooled", "sims"))
+    torch.testing.assert_close(pooling(text, video, mask), pooled, **CLOSE)
+    torch.testing.assert_close(scores_direct(pooling, text, video, mask), sims, **CLOSE)
+    fast = fast_scores(pooling.float().eval(), text.float(), video.float(), mask)
+    torch.testing.assert_close(fast, sims.float(), rtol=0, atol=1e-5)
 
 
-def test_duq_with_separate_norms(golden):
-    told = golden("duq_head_cam")
-    names = XPOOL | {
-        "norm_texts": "ln1",
-        "norm_inputs": "ln2",
-        "norm_pooled": "ln3",
-        "norm_out": "ln4",
-    }
-    pooling, text, video, mask = released_pooling(told, names, separate_norms=True)
-    torch.testing.assert_close(
-        pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
-    )
+NORMS = {"norm_texts": "ln1", "norm_inputs": "ln2", "norm_pooled": "ln3", "norm_out": "ln4"}
 
 
-def test_duq_at_the_earlier_commit(golden):
-    told = golden("duq_c89_cross_attention")
-    pooling, text, video, mask = released_pooling(told, XPOOL)
+@pytest.mark.parametrize(
+    ("name", "names", "options"),
+    [
+        ("duq_head_cam", XPOOL | NORMS, {"separate_norms": True}),
+        ("duq_c89_cross_attention", XPOOL, {}),
+    ],
+)
+def test_duq_with_separate_norms_and_at_the_earlier_commit(golden, name, names, options):
+    told = golden(name)
+    pooling, text, video, mask = released_pooling(told, names, **options)
     torch.testing.assert_close(
-        pooling(text, video, mask), tensor(told["outputs"]["pooled"]), rtol=1e-6, atol=1e-8
+        pooling(text, video, mask), tensor(told["outputs"]["pooled"]), **CLOSE
     )
 
 
 def test_padding_has_no_influence():
     pooling = pooling_of()
     texts, frames = sample(5, 6, dtype=torch.float64), sample(3, 4, 6, dtype=torch.float64)
-    spoilt = frames.masked_fill(~CROSS_ATTENTION_MASK[..., None], torch.nan)
-    pooled = pooling(texts, frames, CROSS_ATTENTION_MASK)
-    assert torch.equal(pooling(texts, spoilt, CROSS_ATTENTION_MASK), pooled)
+    spoilt = frames.masked_fill(~MASK[..., None], torch.nan)
+    pooled = pooling(texts, frames, MASK)
+    assert torch.equal(pooling(texts, spoilt, MASK), pooled)
     wide = torch.cat([spoilt, torch.full((3, 2, 6), torch.inf, dtype=torch.float64)], dim=1)
-    wide_mask = torch.cat([CROSS_ATTENTION_MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
+    wide_mask = torch.cat([MASK, torch.zeros(3, 2, dtype=torch.bool)], dim=1)
     torch.testing.assert_close(pooling(texts, wide, wide_mask), pooled)
 
 
@@ -167,8 +158,8 @@ def test_a_paired_video_is_the_one_its_text_sees_among_all(options):
     pooling = pooling_of(**options)
     double = torch.float64
     texts, frames = sample(3, 6, dtype=double), sample(3, 4, 6, seed=1, dtype=double)
-    found = pooling.paired(texts, frames, CROSS_ATTENTION_MASK)
-    torch.testing.assert_close(found, pooling(texts, frames, CROSS_ATTENTION_MASK).diagonal().T)
+    found = pooling.paired(texts, frames, MASK)
+    torch.testing.assert_close(found, pooling(texts, frames, MASK).diagonal().T)
 
 
 def pooling_of_fast_pooling(dim=6, size=0.3, seed=0, **options):
@@ -217,15 +208,6 @@ def test_agrees_with_the_direct_form(
         rtol=0,
         atol=1e-5,
     )
-
-
-@pytest.mark.parametrize(("heads", "suffix"), [(1, ""), (2, "_heads2")])
-def test_xpool_of_fast_pooling(golden, heads, suffix):
-    told = golden("xpool_pooling")
-    pooling, text, video, mask = released_pooling(told, XPOOL, heads=heads)
-    found = fast_scores(pooling.float(), text.float(), video.float(), mask)
-    expected = tensor(told["outputs"][f"sims{suffix}"], torch.float32)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
 
 
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 100])

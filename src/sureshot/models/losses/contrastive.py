@@ -45,11 +45,10 @@ def _with_matched(eta: Square) -> Square:
     return eta.masked_fill(matched_pairs(eta), 1)
 
 
-Scale = Number
 Average = Literal["inside", "outside"]
 
 
-def info_nce(similarity: Scores, scale: Scale, eta: Eta = None) -> Scalar:
+def info_nce(similarity: Scores, scale: Number, eta: Eta = None) -> Scalar:
     r"""Symmetric cross-entropy of picking the partner: each text its video, each video its text.
 
     .. math:: L = -\frac1{2B} \sum_i \log \frac{e^{\lambda s_{ii}}}{\sum_j e^{\lambda s_{ij}}}
@@ -79,7 +78,7 @@ def _picking(logits: Square) -> Scalar:
 
 def mil_nce(
     similarity: Float[Tensor, "items k items m"],
-    scale: Scale = 1.0,
+    scale: Number = 1.0,
     average: Average = "inside",
     eta: Eta = None,
 ) -> Scalar:

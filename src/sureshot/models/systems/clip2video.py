@@ -96,9 +96,9 @@ class Difference(nn.Module):
         """Frame, change, frame, change and so on; the last change of all is never real."""
         following = nn.functional.pad(frames[:, 1:], (0, 0, 0, 1))
         real = mask & nn.functional.pad(mask[:, 1:], (0, 1))
-        places = nn.functional.pad(positions[1:], (0, 0, 0, 1))
+        later = nn.functional.pad(positions[1:], (0, 0, 0, 1))
         # A photo has no change; its attention is given something to look at, which no one will see.
-        seen = self.block(following - frames + places, real | ~real.any(1, keepdim=True))
+        seen = self.block(following - frames + later, real | ~real.any(1, keepdim=True))
         change = 2 * torch.sigmoid(self.norm(seen)) - 1
         of_change, of_frame = self.types.weight
         tokens = torch.stack([frames + positions + of_frame, change + positions + of_change], 2)

@@ -133,19 +133,6 @@ def test_a_file_that_is_replaced_while_it_plays_stays_the_same(file) -> None:
     assert file.read_bytes() == b"another film"
 
 
-def test_a_file_that_is_replaced_before_it_is_sent_stays_the_same(file) -> None:
-    other = file.with_name("b.mp4")
-    other.write_bytes(b"another film")
-
-    async def app(scope, receive, send):
-        reply = file_reply(Request(scope, receive), file, "video/mp4")
-        other.replace(file)
-        await reply(scope, receive, send)
-
-    reply = TestClient(app).get("/")
-    assert (reply.content, reply.headers["Content-Length"]) == (DATA, "1024")
-
-
 def test_a_file_that_is_cut_short_while_it_plays_ends_unfinished(file) -> None:
     file.write_bytes(DATA * 1000 * 4)
     length, body, is_unfinished = sent(file, lambda: file.write_bytes(DATA))

@@ -23,11 +23,9 @@ _NICE = 10  # whatever else this machine does comes first
 
 
 class Worker:
-    """An indexing run that takes orders from one text stream and reports to another."""
+    """An indexing run that takes orders from standard input and reports to standard output."""
 
-    def __init__(self, orders: Any, out: Any) -> None:
-        self._orders = orders
-        self._out = out
+    def __init__(self) -> None:
         self._progress = IndexProgress()
         self._resumed = threading.Event()
         self._resumed.set()
@@ -37,7 +35,7 @@ class Worker:
 
     def run(self) -> None:
         """Index what the first line says."""
-        request = json.loads(self._orders.readline())
+        request = json.loads(sys.stdin.readline())
         threading.Thread(target=self._listen, daemon=True).start()
         try:
             result = index(request.pop("folders"), **request, progress=self._report_due)
@@ -49,7 +47,7 @@ class Worker:
         self._print({"state": state, "said": said, "share": 1.0}, result)
 
     def _listen(self) -> None:
-        for line in self._orders:
+        for line in sys.stdin:
             if line.strip() == "pause":
                 self._resumed.clear()
             elif line.strip() == "resume":
@@ -83,11 +81,11 @@ class Worker:
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:
         if result is not None:
             values["failed"] = reasons(result.failed[-_MOST:])
-        self._out.write(json_text(values, ascii_only=True) + "\n")
-        self._out.flush()
+        sys.stdout.write(json_text(values, ascii_only=True) + "\n")
+        sys.stdout.flush()
 
 
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(_NICE)
-    Worker(sys.stdin, sys.stdout).run()
+    Worker().run()

@@ -17,6 +17,7 @@ from sureshot.media.excerpt import footage, playable
 from sureshot.media.frames import is_photo, read_image
 from sureshot.media.sampling import sample_frames
 from sureshot.media.video import frames_at, open_video
+from sureshot.paths import absolute
 from tests.clips import film, patterns
 from tests.paths import DATA
 from tests.small_library import index
@@ -59,6 +60,13 @@ def test_a_photo_is_a_video_of_one_frame_by_every_way_to_read(scene, tmp_path, n
         assert image.shape == (90, 120, 3)
         assert abs(image - small).mean() < 12
     assert not list(sounds) and playable(path)
+
+
+def test_a_photo_in_a_bucket_is_read_whole(scene, tmp_path, bucket) -> None:
+    bucket.put("v/photo.jpg", taken(scene, tmp_path, "turned.jpg"))
+    (near,) = frames_at(tmp_path / "turned.jpg", [0.0], side=90)
+    (far,) = frames_at(absolute("s3://films/v/photo.jpg"), [0.0], side=90)
+    assert (near == far).all()
 
 
 def test_what_looks_like_a_photo_is_found(scene, tmp_path, library) -> None:

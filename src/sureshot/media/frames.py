@@ -6,8 +6,9 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol
 
 import av
 import av.error
@@ -34,7 +35,6 @@ _UNKNOWN = 2
 _MATRICES = frozenset({0, 1, _UNKNOWN, 4, 5, 6, 7, 9})
 
 
-@runtime_checkable
 class Frame(Protocol):
     """One decoded frame; pixels are converted only when asked for.
 
@@ -172,7 +172,11 @@ def _opened(path: Path) -> Iterator["Image.Image"]:
 
     # Our limit is above that of its warning, at which it is an error.
     warnings.simplefilter("ignore", Image.DecompressionBombWarning)
-    with open_regular(path) as file, Image.open(file, formats=_FORMATS) as opened:
+    # Buffered, as Pillow reads a few bytes at a time.
+    with (
+        BufferedReader(open_regular(path)) as file,
+        Image.open(file, formats=_FORMATS) as opened,
+    ):
         yield opened
 
 

@@ -145,6 +145,9 @@ def test_nearest_neighbour_normalisation_term_by_term():
     for j in range(4):
         mean = sum(sorted(bank[:, j].tolist())[-3:]) / 3
         np.testing.assert_allclose(found[:, j], similarity[:, j] - 0.5 * mean)
+    many = cosines(70, 4, 2)
+    usual = nearest_neighbour_normalised(similarity, many, k=64)
+    np.testing.assert_array_equal(nearest_neighbour_normalised(similarity, many), usual)
     everything = nearest_neighbour_normalised(similarity, bank, k=99)
     np.testing.assert_allclose(everything, similarity - bank.mean(0))
 

@@ -144,6 +144,7 @@ def test_unknown_post_processed_and_odd_rows_say_so():
     assert dsl.warnings == ("post-processed with DSL; our raw scores are not",)
     setting = Setting("Charades", "std", 1863, 1863, "", 12, "Charades")
     assert "as printed: the released loader" in first(setting).warnings[-1]
+    assert first(setting).protocol == ()
 
 
 def test_tables_that_print_the_same_row_are_named_together():

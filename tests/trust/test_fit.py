@@ -261,6 +261,7 @@ def test_judgements_bring_what_is_said_nearer_to_what_is_true(card, strange, cou
 
 
 def test_it_notes_what_it_did(card, strange):
+    assert (JUDGED, SETS, SLOPE, ALL) == (10, 9, 50, 200)  # as messages and docs say
     known = judged(strange, range(20))
     own = adapt(card, known).personal
     right = np.mean([query.right[0] for query in known])
@@ -311,6 +312,8 @@ def test_the_sets_are_those_that_the_card_gives(done: Calibrated) -> None:
 def test_what_is_told_to_programs_names_every_count(done: Calibrated) -> None:
     values = replace(done, not_found=2, left_out=1).to_dict()
     counts = ("gallery", "absent", "not_found", "left_out")
+    bare = Calibrated(card=done.card, gallery=200, sets=()).to_dict()
+    assert [bare[name] for name in counts] == [200, 0, 0, 0]
     assert [values[name] for name in counts] == [200, 3, 2, 1]
     assert [row["coverage"] for row in values["sets"]] == list(COVERAGES)
 

@@ -418,7 +418,8 @@ def test_every_block_has_its_line_and_its_numbers(report):
     ]
     assert "minus distance vacuity" in blocks[1] and "model's scale 99.12" in blocks[2]
     held = report.sets[1]
-    shown = f"{100 * held.covered.value:.1f} % [{100 * held.covered.low:.1f}, "
+    value, low, high = (100 * x for x in (held.covered.value, held.covered.low, held.covered.high))
+    shown = f"{value:.1f} % [{low:.1f}, {high:.1f}]"
     assert blocks[5].splitlines()[5].startswith("90.0 %") and shown in blocks[5]
     assert f"{report.right.mean() * 100:.1f} % of 400 queries about 200 videos" in blocks[0]
 

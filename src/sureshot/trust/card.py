@@ -510,7 +510,7 @@ class Calibration:
     def reach(
         self,
         scores: Float[np.ndarray, "queries videos"],
-        coverage: float = 0.9,
+        coverage: float,
         about: QueryContext = UNKNOWN,
     ) -> Float64[np.ndarray, " queries"] | None:
         """How far below the best video of each query its set of plausible ones reaches, in scores.

@@ -7,18 +7,21 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import sureshot
 from sureshot.errors import SureshotError
-from sureshot.library import indexing
+from sureshot.library import indexing, ray_workers
+from sureshot.library.encoding import record_of
 from sureshot.library.indexing import index
-from sureshot.library.ray_workers import RayWorker, on_ray, version
+from sureshot.library.ray_workers import RayPool, RayWorker, on_ray, version
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store import writing
@@ -47,6 +50,58 @@ def test_without_ray_it_is_said_how_to_install_it(monkeypatch: pytest.MonkeyPatc
 
     monkeypatch.setattr(builtins, "__import__", without)
     assert "pip install 'ray<" in connect("auto")
+
+
+class Shrinking:
+    """What `RayPool` needs of Ray: room for two workers, until one dies with its machine."""
+
+    exceptions = SimpleNamespace(RayError=InterruptedError)
+
+    def __init__(self) -> None:
+        self.room, self.died, self.changed = 2, False, threading.Condition()
+        self.remote = lambda **needs: lambda kind: SimpleNamespace(remote=self.hired)
+        self.nodes = lambda: [{"Alive": True, "Resources": {"CPU": 2}}] * 2
+
+    def hired(self, *_: Any) -> Any:
+        begun = SimpleNamespace(number=0)
+        begun.begin = SimpleNamespace(remote=lambda *_: begun)
+        begun.pack = SimpleNamespace(remote=self.pack)
+        return begun
+
+    def wait(self, begun: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        with self.changed:
+            begun[0].number = begun[0].number or self.room
+            self.room -= begun[0].number > 0
+            self.changed.notify_all()
+            self.changed.wait_for(lambda: begun[0].number, 0.02)
+        return (begun, []) if begun[0].number else ([], begun)
+
+    def pack(self, chunk: list[Source]) -> Iterator[Any]:
+        for source in chunk:
+            with self.changed:
+                self.changed.wait_for(lambda: self.room == 0)  # both workers have begun
+            if source.path.name == "last.mp4" and not self.died:
+                time.sleep(0.3)  # the other worker has nothing to do by then
+                self.died = True
+                raise InterruptedError
+            yield StagedVideo(record_of(source))
+
+    def get(self, word: Any) -> Any:
+        return word if isinstance(word, StagedVideo) else ("a machine", "", time.time())
+
+    def kill(self, begun: Any) -> None:
+        begun.number = -1
+
+
+def test_what_a_dead_worker_had_last_goes_to_one_that_has_nothing_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(ray_workers, "_PATIENCE", 3.0)  # for room, of which there is no more
+    pool = RayPool(Shrinking(), make_store(tmp_path), TinyEncoder(), [tmp_path], workers=2)
+    names = [*map(str, range(7)), "last"]
+    done = pool.pack([Source(Path(f"/{name}.mp4"), "file", 1, 1) for name in names])
+    assert {video.record.path.stem for video in done} == set(names)
+    assert pool.warnings() == []
 
 
 @pytest.fixture(scope="module")

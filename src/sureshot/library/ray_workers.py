@@ -10,6 +10,7 @@ import hashlib
 import os
 import signal
 import socket
+import threading
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -203,6 +204,8 @@ class RayPool:
         self._hired: list[Any] = []
         self._heard = time.monotonic()  # from any worker
         self._over = False
+        self._changed = threading.Condition()
+        self._busy = 0  # threads whose workers have something
         self._due: deque[list[Source]] = deque()
         self._tries: Counter[Path] = Counter()
         self._refused: Counter[str] = Counter()
@@ -222,7 +225,9 @@ class RayPool:
             if left:
                 raise SureshotError(f"No worker can encode. {' '.join(self._said())} {_STAYS}")
         finally:
-            self._over = True
+            with self._changed:
+                self._over = True
+                self._changed.notify_all()
             for worker in self._hired:
                 self._ray.kill(worker)
 
@@ -236,11 +241,12 @@ class RayPool:
     def _work(self, _post: int) -> Iterator[StagedVideo | VideoProgress]:
         """Hire a worker and have it pack until nothing is due; another one where it dies."""
         worker = None
-        while self._due and not self._over and (worker := worker or self._hire()) is not None:
-            try:
+        while self._is_due() and (worker := worker or self._hire()) is not None:
+            with self._changed:
+                if not self._due:
+                    continue  # another thread has taken the last one
                 chunk = self._due.popleft()
-            except IndexError:  # another thread has taken the last one
-                return
+                self._busy += 1
             try:
                 for word in worker.pack.remote(chunk):
                     one = self._ray.get(word)
@@ -252,17 +258,30 @@ class RayPool:
                 if isinstance(cause := getattr(error, "cause", None), SureshotError):
                     raise cause from None
                 worker = None
-            yield from self._again(chunk)  # what a worker lost without a word, too
+            finally:
+                ended = self._again(chunk)  # what a worker lost without a word, too
+                with self._changed:
+                    self._busy -= 1
+                    self._changed.notify_all()
+            yield from ended
 
-    def _again(self, chunk: Sequence[Source]) -> Iterator[StagedVideo]:
+    def _is_due(self) -> bool:
+        """Whether something is due, by now or once another worker has died."""
+        with self._changed:
+            self._changed.wait_for(lambda: self._due or not self._busy or self._over)
+            return bool(self._due) and not self._over
+
+    def _again(self, chunk: Sequence[Source]) -> list[StagedVideo]:
         """Have what a dead worker was given tried again; what too many died of has failed."""
+        ended = []
         for source in chunk:
             self._tries[source.path] += 1
             if self._tries[source.path] < _TRIES:
                 self._due.appendleft([source])
             else:
                 reason = f"ended each of {_TRIES} workers that read it"
-                yield StagedVideo(record_of(source, reason=reason, transient=True))
+                ended.append(StagedVideo(record_of(source, reason=reason, transient=True)))
+        return ended
 
     def _hire(self) -> Any:
         """A worker that has begun; None where a machine cannot work."""

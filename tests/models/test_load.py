@@ -20,7 +20,6 @@ from sureshot.models.encoders.base import VideoFeatures, stack
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load, load_searchable
-from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import VideoTokens, known_systems, text_tokens, video_tokens
 from sureshot.store.index import Store
 from tests.clips import coloured
@@ -361,15 +360,3 @@ def rewrite(folder: Path, change) -> None:
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     change(config)
     (folder / CONFIG).write_text(json.dumps(config), "utf-8")
-
-
-def test_a_model_is_left_in_the_mode_it_was_in():
-    model = checkpoint("xpool", "none").model.train()
-    how, texts = ModelSimilarity(model), TINY.encode_texts(["red"])
-    videos = VideoFeatures.of_frames(
-        np.random.default_rng(0).normal(size=(2, 4, TINY.dim)).astype(np.float32),
-        np.ones((2, 4), bool),
-    )
-    first, again = (how.similarity(how.texts(texts), how.videos(videos)) for _ in range(2))
-    np.testing.assert_array_equal(first, again)  # dropout would make them differ
-    assert model.training and model.system.training

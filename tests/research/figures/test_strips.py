@@ -63,6 +63,13 @@ def test_a_video_that_is_gone_leaves_a_place(walls_of, tmp_path):
     assert len(figure.axes[0].images) == 1
 
 
+def test_a_file_that_changed_is_read_again_for_the_next_figure(tmp_path):
+    strip = Strip("", [Cell(Item("a", tmp_path / "a.png"))])
+    for colour in ((255, 0, 0), (0, 0, 255)):
+        Image.new("RGB", (64, 48), colour).save(tmp_path / "a.png")
+        assert np.abs(first(draw_strips("", [strip], 2)) - colour).max() < 40
+
+
 def test_nothing_is_drawn_over_another_row_or_beyond_the_page(walls_of):
     text = "a very long sentence that goes on about $5 or $6_a^b walls and colours " * 3
     cells = [Cell(item, ["one", "two", text]) for item in walls_of[:4]]

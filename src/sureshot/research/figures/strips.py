@@ -95,6 +95,7 @@ class Strip:
 
 def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     """All rows below each other; ``columns`` pictures would fill the width."""
+    _frames.cache_clear()  # the files may have changed since the last figure
     wide = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
     titles = words(title, WIDTH - 0.2, NORMAL, 4)
     top = _TOP + (len(titles) - 1) * _LINE

@@ -111,9 +111,21 @@ def _drawn_changes(draw: np.random.Generator) -> list[tuple[str, float, float]]:
 
 
 CHANGES = (
-    *("autocontrast", "brightness", "color", "contrast", "equalize", "invert", "posterize"),
-    *("rotate", "sharpness", "shear_x", "shear_y", "solarize", "solarize_add"),
-    *("translate_x", "translate_y"),
+    "autocontrast",
+    "brightness",
+    "color",
+    "contrast",
+    "equalize",
+    "invert",
+    "posterize",
+    "rotate",
+    "sharpness",
+    "shear_x",
+    "shear_y",
+    "solarize",
+    "solarize_add",
+    "translate_x",
+    "translate_y",
 )
 
 

@@ -167,15 +167,26 @@ class TrainState:
         config, system, name = self.config, self.model.system, self.pairs.name
         total, batch = self.steps * config.epochs, ""
         share = multiplier(step - 1, total, config.warmup, config.optimizer)
-        how = {"scaler": self.scaler}
         try:
             losses = gradients(
-                system, self.embed, rows, self.options, step=step - 1, name=name, **how
+                system,
+                self.embed,
+                rows,
+                self.options,
+                step=step - 1,
+                name=name,
+                scaler=self.scaler,
             )
             named = "; ".join(name(row) for row in rows[:_NAMED])
             batch = f" The batch of {len(rows)} begins with {named}."
-            clip = config.clip or None
-            length = update(self.optimiser, self.modules, system, share=share, clip=clip, **how)
+            length = update(
+                self.optimiser,
+                self.modules,
+                system,
+                share=share,
+                clip=config.clip or None,
+                scaler=self.scaler,
+            )
         except SureshotError as error:
             raise SureshotError(
                 f"Training stopped in epoch {epoch + 1}, step {step}. {error}{batch}"

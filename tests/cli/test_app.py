@@ -205,12 +205,6 @@ def test_a_narrow_terminal_shows_everything(library, columns):
         assert needed in together
 
 
-def test_a_wide_terminal_and_a_pipe_show_the_same_table(library):
-    sent = in_terminal("search", "red", "--db", library.db, columns=500, NO_COLOR="1")[1]
-    lines = [line.rstrip() for line in sent.splitlines()]
-    assert lines == spawn("search", "red", "--db", library.db).out.splitlines()
-
-
 # --- without a command ----------------------------------------------------------------------------
 
 
@@ -385,8 +379,3 @@ def test_a_closed_input_is_an_empty_one(library):
     assert b"no line in standard input" in ran.stderr and b"Traceback" not in ran.stderr
     asked = through_shell("<&-", "reset", "--db", library.db)
     assert asked.returncode == 1 and b"--yes" in asked.stderr
-
-
-def test_errors_that_nobody_reads_leave_the_exit_code(tmp_path):
-    ran = through_shell("2>&- | true; exit 1", "status", "--db", tmp_path / "none")
-    assert ran.returncode == 1 and ran.stderr == b""

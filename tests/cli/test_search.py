@@ -108,11 +108,6 @@ def test_arguments_that_do_not_go_together_end_with_two(search, arguments):
     assert len(ran.err.splitlines()) == 1
 
 
-@pytest.mark.parametrize("query", ["[red]x[/red]", "[bold", "[/]", ":smile:", "[link=x]y[/link]"])
-def test_markup_in_a_query_is_shown_as_it_is(search, query):
-    assert search(query).out.splitlines()[0] == query
-
-
 def test_a_query_cannot_steer_the_terminal(search, library):
     query = "red\x1b[2J\x1b]0;title\x07\x9b2J\u202e"
     sent = in_terminal("search", query, "--db", library.db, NO_COLOR="1")[1]
@@ -243,13 +238,6 @@ def test_sentences_can_be_typed_or_be_in_a_file_with_a_space_in_its_name(
     assert ran.code == 1 and "Cannot read lines from nothing.txt" in ran.err
 
 
-def test_a_video_is_described_without_an_index(sureshot, library, tmp_path, monkeypatch):
-    monkeypatch.setenv("SURESHOT_DB", str(tmp_path / "none"))
-    clip = f"{library.videos / 'scenes.mp4'}@0:05"
-    ran = sureshot("describe", clip, "a red wall", "a green wall", "--model", "tiny")
-    assert (ran.code, ran.out.splitlines()[2].split()[2:]) == (0, ["a", "green", "wall"])
-
-
 # --- export ---------------------------------------------------------------------------------------
 
 
@@ -374,20 +362,12 @@ def test_a_desktop_that_cannot_be_told_a_second_is_told_the_file(sureshot, libra
     assert ran.out.count("\n") == 1
 
 
-def test_a_machine_without_a_player_says_so_below_the_answer(sureshot, library, installed):
-    ran = sureshot("search", "green", "--open", "1", "--db", library.db)
-    assert ran.code == 1
-    assert "scenes.mp4" in ran.out
-    assert ran.err.startswith("sureshot: There is no player here; install mpv or vlc, or play ")
-    assert len(ran.err.splitlines()) == 1
-
-
 def test_each_system_has_its_own_way(library, installed, tmp_path):
     video = library.videos / "red.mp4"
     installed("open", "explorer")
     assert player_of(video, 1.0, platform="darwin")[0] == ["open", str(video)]
     assert player_of(video, 1.0, platform="win32")[0] == ["explorer", str(video)]
-    with pytest.raises(SureshotError, match="no player"):
+    with pytest.raises(SureshotError, match="There is no player here; install mpv or vlc, or play"):
         player_of(video, 1.0, platform="linux")
     installed("vlc")
     assert player_of(video, 1.0)[0] == ["vlc", "--start-time=1.00", str(video)]
@@ -395,16 +375,11 @@ def test_each_system_has_its_own_way(library, installed, tmp_path):
     assert player_of(tmp_path, 1.0, platform="linux")[0] == ["xdg-open", str(tmp_path)]
 
 
-@pytest.mark.parametrize("number", ["2", "9"])
-def test_a_hit_that_is_not_there_cannot_be_opened(sureshot, library, installed, number):
+def test_a_hit_that_is_not_there_or_gone_cannot_be_opened(sureshot, library, installed, tmp_path):
     installed("mpv")
-    ran = sureshot("search", "green", "-k", "1", "--open", number, "--db", library.db)
-    assert ran.code == 1
-    assert ran.err == f"sureshot: There is no hit {number} to open; the answer has 1 hit.\n"
-
-
-def test_a_file_that_is_gone_cannot_be_opened(sureshot, installed, tmp_path):
-    installed("mpv")
+    ran = sureshot("search", "green", "-k", "1", "--open", "2", "--db", library.db)
+    assert ran.code == 1 and "scenes.mp4" in ran.out
+    assert ran.err == "sureshot: There is no hit 2 to open; the answer has 1 hit.\n"
     path = coloured(tmp_path / "a.mp4", ["red"], seconds=1)
     index(str(tmp_path / "db"), path)
     path.unlink()

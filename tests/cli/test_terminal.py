@@ -154,12 +154,6 @@ def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
     ]
 
 
-def test_several_answers_share_one_line_about_their_scores(capsys):
-    lines = printed(capsys, answer(hit()), answer(), answer(hit()))
-    assert sum("Not calibrated" in line for line in lines) == 1
-    assert lines.count("") == 2
-
-
 def test_paths_are_shown_from_here_or_from_home(monkeypatch, tmp_path):
     home, here = tmp_path / "home", tmp_path / "home" / "here"
     here.mkdir(parents=True)

@@ -315,11 +315,6 @@ def test_the_seconds_seen_first_lie_in_the_part_and_hold_what_is_looked_for(at) 
     assert first.end > min(at, 21.99)
 
 
-def test_what_is_quickly_made_or_need_not_be_has_no_first_seconds() -> None:
-    assert first_part(Film(Playable("clip", MP4), 8.0, 12.0), 9.0) is None
-    assert first_part(Film(Playable("direct", MP4), 0.0, 60.0), 9.0) is None
-
-
 def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:
     path = written("h264-mkv", tmp_path)
     assert film_of(record(path), at=1.0, start=0.0, end=2.0).how.way == "remux"

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.errors import QueryError, SureshotError
+from sureshot.errors import SureshotError
 from sureshot.files import CARD
 from sureshot.library.confidence import drift, find_card, judged, shift_p_value
 from sureshot.library.results import Answer, FrameScore, Hit
@@ -107,15 +107,6 @@ def test_weak_hits_can_be_left_out(place, card):
     none = searcher.search("red", limit=20, min=0.9999)
     assert not none.hits and none.warnings[-1].startswith("No hit is as likely right as the 99.99%")
     assert none.warnings[-1].endswith(f"{len(whole)} left out.")
-
-
-def test_the_users_point_is_kept_and_checked(place, card):
-    searcher = beside(place, card)
-    wide = searcher.search("red", coverage=0.95).confidence
-    narrow = searcher.search("red", coverage=0.5).confidence
-    assert wide.coverage == 0.95 and wide.plausible >= narrow.plausible
-    with pytest.raises(QueryError, match="it must be"):
-        searcher.search("red", coverage=1.0)
 
 
 def test_a_card_of_another_model_is_not_used_and_that_is_said(place, card):

@@ -147,15 +147,9 @@ class JudgingSession:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "schema": JSON_SCHEMA,
-            "labels": printable(absolute(self.file)),
-            "judged": self.judged,
-            "present": self.present,
-            "absent": self.absent,
-            "not_found": self.not_found,
-            "left": self.left,
-        }
+        counts = ("judged", "present", "absent", "not_found", "left")
+        labels = printable(absolute(self.file))
+        return {"schema": JSON_SCHEMA, "labels": labels} | {n: getattr(self, n) for n in counts}
 
     def __repr__(self) -> str:
         """How many queries are judged, and how many more are needed."""

@@ -173,14 +173,7 @@ class Confidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "right": round(self.right, 4),
-            "present": round(self.present, 4),
-            "coverage": self.coverage,
-            "plausible": self.plausible,
-            "valid_for": self.valid_for,
-            "personal": self.personal,
-        }
+        return asdict(self) | {"right": round(self.right, 4), "present": round(self.present, 4)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -180,7 +180,7 @@ class AnswerReport:
 
 def answer_report(
     given: Sequence[str],
-    asked: Questions,
+    questions: Questions,
     checkpoint: AnswerCheckpoint,
     *,
     absent: int = 0,
@@ -197,11 +197,15 @@ def answer_report(
         against: methods whose printed rows are shown; ``published`` is all of them.
         seed: seed of the resamples; each line starts from it.
     """
-    true = np.array(asked.answers, object)
+    true = np.array(questions.answers, object)
     constant = checkpoint.answers[int(np.argmax(checkpoint.often))]
     right, always = true == np.array(given, object), true == constant
-    known = np.isin(asked.answers, checkpoint.answers)
-    video, kinds, often = asked.split.owner(), np.array(asked.kinds), Counter(asked.kinds)
+    known = np.isin(questions.answers, checkpoint.answers)
+    video, kinds, often = (
+        questions.split.owner(),
+        np.array(questions.kinds),
+        Counter(questions.kinds),
+    )
 
     def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
         values, cluster = 100.0 * hits[chosen], video[chosen]
@@ -216,7 +220,7 @@ def answer_report(
     every, videos = np.ones(len(right), bool), len(np.unique(video))
     sizes = f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS}"
     return AnswerReport(
-        title=asked.title(),
+        title=questions.title(),
         system=str(checkpoint.retrieval.system["name"]),
         encoder=checkpoint.retrieval.encoder_name,
         frames=checkpoint.retrieval.encoder.frames,
@@ -231,7 +235,7 @@ def answer_report(
         absent=absent,
         videos=videos,
         published=tuple(row for method in against for row in published_answers(method)),
-        differ="" if asked.published else f"{sizes} published",
+        differ="" if questions.published else f"{sizes} published",
         resamples=resamples,
         seed=seed,
         notes=tuple(notes),

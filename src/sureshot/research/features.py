@@ -78,7 +78,7 @@ class FeatureCache:
     def fill(
         self,
         what: str,
-        wanted: Mapping[str, _T],
+        inputs: Mapping[str, _T],
         size: int,
         encode: Callable[[Mapping[str, _T]], dict[str, CachedFeatures]],
         progress: Progress,
@@ -90,15 +90,15 @@ class FeatureCache:
             size: entries of a shard, which a stopped run loses at most.
             encode: gives entries; a `_Transient` may be another one next time.
         """
-        entries = self.read(wanted)
-        unknown = [key for key in wanted if key not in entries]
-        if len(unknown) < len(wanted):
-            progress.update(what, len(entries), len(wanted))
+        entries = self.read(inputs)
+        unknown = [key for key in inputs if key not in entries]
+        if len(unknown) < len(inputs):
+            progress.update(what, len(entries), len(inputs))
         for first in range(0, len(unknown), size):
-            encoded = encode({key: wanted[key] for key in unknown[first : first + size]})
+            encoded = encode({key: inputs[key] for key in unknown[first : first + size]})
             self.write({k: one for k, one in encoded.items() if not isinstance(one, _Transient)})
             entries |= encoded
-            progress.update(what, len(entries), len(wanted))
+            progress.update(what, len(entries), len(inputs))
         return entries
 
     def read(self, keys: Collection[str]) -> dict[str, CachedFeatures]:

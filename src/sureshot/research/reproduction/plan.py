@@ -322,11 +322,11 @@ class Plan:
         return build(type(whole), values, name)
 
 
-def _check_names(at: str, names: Iterable[str], known: Iterable[str]) -> None:
+def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
     unknown = set(names) - set(known)
     if unknown:
         raise SureshotError(
-            f"Setting {at} names {min(unknown)!r:.80}; known: {', '.join(sorted(known))}."
+            f"Setting {key} names {min(unknown)!r:.80}; known: {', '.join(sorted(known))}."
         )
 
 

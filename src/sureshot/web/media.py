@@ -158,7 +158,6 @@ class ClipCache:
                 self.folder.chmod(0o700)
                 with replace_file(self.folder / f"{stem}.mp4") as fresh:
                     make(fresh)
-                    fresh.chmod(0o600)
                     length = fresh.stat().st_size
                 path = self.folder / f"{stem}-{length}.mp4"
                 with contextlib.suppress(FileNotFoundError):  # another server has been quicker

@@ -69,13 +69,14 @@ ADDED = {
     "reason": "why, in a sentence",
     "removed": "how many videos were removed",
     "rsum_of": "recalls that `rsum` adds up in both directions",
-    "said": "the same in words",
     "status": "shares are never calibrated",
     "texts": "the sentences, best first",
     "undescribed_videos": "videos without a text: candidates, but no queries of video to text",
     "video": "the file",
     "video_to_text": "captions of a video are one group",
 }
+# What another class has a field of the same name for.
+PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in words")
 
 
 def described(verb):
@@ -122,7 +123,8 @@ def document(printed):
         lines += [f"\n## {verb}\n", "| field | type | |", "|---|---|---|"]
         for path, name, siblings, kind in fields(value):
             if path != "schema":
-                lines.append(f"| `{path}` | {kind} | {meaning(name, siblings, classes)} |")
+                text = PATHS.get(path) or meaning(name, siblings, classes)
+                lines.append(f"| `{path}` | {kind} | {text} |")
     return "\n".join(lines) + "\n"
 
 

@@ -270,9 +270,9 @@ def hand(place: Path, model: str = "tiny") -> RayWorker:
 
 
 def wrong(
-    one: RayWorker, wanted: str = "", fingerprint: str = TINY, tops: tuple[str, ...] = ()
+    one: RayWorker, expected: str = "", fingerprint: str = TINY, tops: tuple[str, ...] = ()
 ) -> str:
-    host, wrong, there = one.begin(wanted or version(), fingerprint, tops)
+    host, wrong, there = one.begin(expected or version(), fingerprint, tops)
     assert host and abs(there - time.time()) < 60
     return wrong
 
@@ -281,8 +281,8 @@ def test_what_a_machine_lacks_is_one_sentence(tmp_path: Path) -> None:
     place = tmp_path / "index"
     make_store(place)
     assert wrong(hand(place)) == ""
-    assert "has Sureshot 0.1" in wrong(hand(place), wanted="0.0 (abc)")
-    assert "this run has 0.0 (abc); install the same" in wrong(hand(place), wanted="0.0 (abc)")
+    assert "has Sureshot 0.1" in wrong(hand(place), expected="0.0 (abc)")
+    assert "this run has 0.0 (abc); install the same" in wrong(hand(place), expected="0.0 (abc)")
     assert "model 'tiny' is not the one of the index" in wrong(hand(place), fingerprint="other")
     assert "nothing at /none/here; mount it" in wrong(
         hand(place), tops=(str(tmp_path), "/none/here")

@@ -47,7 +47,7 @@ def test_a_path_that_is_not_utf8_becomes_valid_json():
     told = answer(hit(path=path, copies=[path])).to_dict()["hits"][0]
     assert told["path"] == "/v/caf\ufffd.mp4"
     (copy,) = told["copies"]
-    assert (copy["path"], copy["start"], copy["said"]) == ("/v/caf\ufffd.mp4", 8.2, "0:08-0:11")
+    assert (copy["path"], copy["start"], copy["text"]) == ("/v/caf\ufffd.mp4", 8.2, "0:08-0:11")
     json.dumps(told, ensure_ascii=False).encode()
 
 

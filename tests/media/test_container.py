@@ -142,6 +142,8 @@ def test_sound_is_opened_so_that_its_reason_is_told(tmp_path):
             stream = container.add_stream(codec, rate=44_100)
             frame = av.AudioFrame(format=stream.codec_context.format, layout="stereo", samples=1152)
             frame.sample_rate = 44_100
+            for plane in frame.planes:  # else it is whatever the memory held
+                plane.update(bytes(plane.buffer_size))
             container.mux([*stream.encode(frame), *stream.encode(None)])
         with pytest.raises(VideoError, match="has no video stream"):
             frames_at(path, [0.0], side=32)

@@ -88,7 +88,7 @@ def test_a_run_is_paused_and_resumed_and_says_what_came_of_it(jobs, tmp_path) ->
     jobs.order("resume")
     ended = until(jobs, has_ended)
     assert (ended.state, ended.share) == ("done", 1.0)
-    assert ended.said == "3 videos found: 2 indexed, 1 failed."
+    assert ended.text == "3 videos found: 2 indexed, 1 failed."
     assert [one.path for one in ended.failed] == [str(tmp_path / "v" / "broken.mp4")]
     with pytest.raises(NotFoundError, match="Nothing is being indexed"):
         jobs.order("pause")
@@ -102,13 +102,13 @@ def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path, monkeyp
     jobs.start([tmp_path / "none"])
     failed = until(jobs, has_ended)
     assert (failed.state, failed.error.code) == ("failed", "query")
-    assert failed.said == failed.error.message and "There is nothing at " in failed.said
+    assert failed.text == failed.error.message and "There is nothing at " in failed.text
     jobs.start([tmp_path / "v"])
     jobs.order("cancel")
     assert until(jobs, has_ended).state in ("cancelled", "done")
     jobs.start([tmp_path / "v"])
     jobs._process.kill()
-    assert until(jobs, has_ended).said.startswith("Indexing ended unexpectedly")
+    assert until(jobs, has_ended).text.startswith("Indexing ended unexpectedly")
 
 
 def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:
@@ -118,7 +118,7 @@ def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:
     )
     jobs._process, jobs._job = process, JobValues(state="running", folders=[])
     jobs._read(process)
-    assert jobs.state().job.said.startswith("Indexing ended unexpectedly")
+    assert jobs.state().job.text.startswith("Indexing ended unexpectedly")
 
 
 def test_the_end_of_the_server_ends_the_run(jobs, tmp_path) -> None:
@@ -151,7 +151,7 @@ def test_from_an_empty_index_to_a_hit(empty) -> None:
     assert client.post("/api/index", json=wish, headers=ALLOWED).json()["job"]["state"] == "running"
     while (job := client.get("/api/index").json()["job"])["state"] == "running":
         time.sleep(0.03)
-    assert (job["state"], job["said"]) == ("done", "1 video found: 1 indexed.")
+    assert (job["state"], job["text"]) == ("done", "1 video found: 1 indexed.")
     assert len(client.get("/api/search", params={"q": "red"}).json()["hits"]) == 1
 
 
@@ -163,7 +163,7 @@ def test_nothing_outside_of_the_roots_is_indexed(empty, tmp_path) -> None:
     client.post("/api/index", json={"folders": [str(root)]}, headers=ALLOWED)
     while (job := client.get("/api/index").json()["job"])["state"] == "running":
         time.sleep(0.03)
-    assert "1 link leads out of the folders that may be indexed" in job["said"]
+    assert "1 link leads out of the folders that may be indexed" in job["text"]
     assert "secret" not in client.get("/api/videos").text
     for folder in (str(tmp_path), "/", f"{root}/..", "v"):
         reply = client.post("/api/index", json={"folders": [folder]}, headers=ALLOWED)

@@ -305,7 +305,7 @@ def test_a_click_is_kept_and_may_be_taken_back(judged, tmp_path) -> None:
     first, second, *_ = moments(judged, "red")
     told = say(judged, "red ", "right", [first]).json()
     assert (told["judged"], told["state"]) == (1, "present")
-    assert told["said"] == "1 search judged. 9 more, and percentages can be learned from them."
+    assert told["text"] == "1 search judged. 9 more, and percentages can be learned from them."
     say(judged, "red", "wrong", [second])
     told = judged.get("/api/judge", params={"query": "red"}).json()
     assert [(one["id"], one["right"]) for one in told["moments"]] == [
@@ -358,7 +358,7 @@ def test_what_cannot_be_learned_from_says_why(judged) -> None:
     while (told := judged.get("/api/judge").json())["learning"]:
         time.sleep(0.03)
     assert told["judged"] == 10
-    assert told["said"].startswith("10 searches judged. Enough to learn from; ")
-    assert len(told["said"]) > 90  # this model has no card to start from: more are needed
+    assert told["text"].startswith("10 searches judged. Enough to learn from; ")
+    assert len(told["text"]) > 90  # this model has no card to start from: more are needed
     assert judged.get("/api/calibration").json()["learned_from"] == "not calibrated"
     assert judged.delete("/api/calibration", headers=ALLOWED).json()["forgotten"] is False

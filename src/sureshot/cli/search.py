@@ -146,7 +146,7 @@ def judge_answer(searcher: "Searcher", query: str, limit: int) -> None:
     out = terminal.console(err=True)
     desk = _Desk(out)
     kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, limit=limit)
-    out.print(kept.said)
+    out.print(kept.summary)
     if kept.telling >= JUDGED:
         try:
             said = repr(library.calibrate(db=searcher))
@@ -244,12 +244,12 @@ def _raw(source: int) -> Iterator[int]:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
 
 
-def converse(searcher: "Searcher", wanted: dict[str, Any], *, as_json: bool) -> None:
+def converse(searcher: "Searcher", options: dict[str, Any], *, as_json: bool) -> None:
     """Answer what is typed, query by query, until an empty line or Ctrl-D."""
     out, told = terminal.console(), False
     for query in _typed():
         try:
-            answer = searcher.search(query, **wanted)
+            answer = searcher.search(query, **options)
         except QueryError as error:
             terminal.console(err=True).print(str(error))
             continue
@@ -417,9 +417,9 @@ def search(
     return 0
 
 
-def _like(searcher: "Searcher", like: str, wanted: dict[str, Any]) -> "Answer":
+def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
     path, at = _split_time(like)
-    return searcher.like(path, at=at, **wanted)
+    return searcher.like(path, at=at, **options)
 
 
 def _print(answers: "Iterator[Answer]", as_json: bool) -> "list[Answer]":

@@ -257,7 +257,7 @@ class VideoPage:
             "schema": JSON_SCHEMA,
             "total": self.total,
             "failed": self.failed,
-            "said": f"{counted(self.total, 'video')}, {duration(self.seconds)}{failed}",
+            "text": f"{counted(self.total, 'video')}, {duration(self.seconds)}{failed}",
             "videos": [video_values(record) for record in self.videos],
             "next": self.after,
         }
@@ -271,7 +271,7 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
         "missing": (gone := is_gone(record.path)),
         "away": gone and is_away(record.path),
         "seconds": round(record.duration, 3),
-        "said": duration(record.duration),
+        "text": duration(record.duration),
         "windows": record.windows,
         "modified": _date(record.mtime_ns),
         "reason": printable(record.reason),

@@ -222,7 +222,7 @@ _REMUXED = 300_000_000  # bytes; of larger files a part is quicker than the whol
 class Film:
     """What is played of a video, from second to second of it, and how."""
 
-    how: Playable
+    playable: Playable
     start: float
     end: float
 
@@ -230,8 +230,8 @@ class Film:
         """Plain values for JSON, as docs/api.md describes them."""
         return {
             "schema": JSON_SCHEMA,
-            "way": self.how.way,
-            "type": self.how.type,
+            "way": self.playable.way,
+            "type": self.playable.type,
             "start": self.start,
             "end": self.end,
         }
@@ -248,12 +248,12 @@ def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
     with _named(record.path):
-        how = playable(record.path)
-    if how.way == "remux" and record.size > _REMUXED:
-        how = Playable("clip", MP4)
-    if how.way != "clip":
-        return Film(how, 0.0, round(record.duration, 3))
-    return Film(how, *part_around(at, start, end, record.duration))
+        kind = playable(record.path)
+    if kind.way == "remux" and record.size > _REMUXED:
+        kind = Playable("clip", MP4)
+    if kind.way != "clip":
+        return Film(kind, 0.0, round(record.duration, 3))
+    return Film(kind, *part_around(at, start, end, record.duration))
 
 
 def part_around(at: float, start: float, end: float, duration: float) -> tuple[float, float]:
@@ -281,7 +281,7 @@ def first_part(film: Film, at: float) -> Film | None:
     Returns:
         The part from that second on; None where the film is as quickly made, or need not be.
     """
-    if film.how.way != "clip" or film.end - film.start <= _FIRST:
+    if film.playable.way != "clip" or film.end - film.start <= _FIRST:
         return None
     begins = min(math.floor(10 * at) / 10, film.end - _LAST)
     start = round(max(begins, film.start), 1)
@@ -295,7 +295,7 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
         target: a file named ``.mp4`` in an existing folder.
         rate: frames per second of a folder of frames.
     """
-    if film.how.way != "remux":
+    if film.playable.way != "remux":
         span = film.start, film.end
         cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
@@ -364,13 +364,13 @@ def _like(
     picture: UInt8[np.ndarray, "height width 3"],
     folder: Path,
     name: str,
-    wanted: dict[str, Any],
+    options: dict[str, Any],
 ) -> Answer:
     from PIL import Image
 
     file = folder / "picture.png"
     Image.fromarray(picture).save(file)
-    return replace(searcher.like(file, **wanted), query=name)
+    return replace(searcher.like(file, **options), query=name)
 
 
 def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:

@@ -118,9 +118,9 @@ class SceneMerger:
         by_frames: whether windows are put together again; False leaves them as they come.
     """
 
-    def __init__(self, longest: float, most: int, *, by_frames: bool) -> None:
+    def __init__(self, longest: float, max_frames: int, *, by_frames: bool) -> None:
         self._longest = longest
-        self._most = most
+        self._max_frames = max_frames
         self._by_frames = by_frames
         self._settled: list[EncodedWindow] = []
         self._waiting: list[tuple[EncodedWindow, bool]] = []
@@ -140,13 +140,13 @@ class SceneMerger:
         ordered = sorted(self._waiting, key=lambda pair: pair[0].start)
         windows, follows = [window for window, _ in ordered], [goes_on for _, goes_on in ordered]
         if windows and self._by_frames:
-            windows = by_scene(windows, follows, longest=self._longest, most=self._most)
+            windows = by_scene(windows, follows, longest=self._longest, max_frames=self._max_frames)
         self._settled += windows
         self._waiting = []
 
 
 def by_scene(
-    windows: Sequence[EncodedWindow], follows: Sequence[bool], *, longest: float, most: int
+    windows: Sequence[EncodedWindow], follows: Sequence[bool], *, longest: float, max_frames: int
 ) -> list[EncodedWindow]:
     """Windows of one video parted where its frames say that the scene changes.
 
@@ -154,7 +154,7 @@ def by_scene(
         windows: windows of one video in the order of time, at least one.
         follows: whether each goes on with the scene of the one before it, as far as colours tell.
         longest: seconds a window may last.
-        most: frames of a window; of more, as many evenly over it are kept.
+        max_frames: frames of a window; of more, as many evenly over it are kept.
     """
     runs: list[list[EncodedWindow]] = []
     for window, goes_on in zip(windows, follows, strict=True):
@@ -167,7 +167,7 @@ def by_scene(
         np.concatenate([s.frames for s in stretches]),
         np.concatenate([np.diff(_edges(s)) for s in stretches]),
     )
-    return [part for s in stretches for part in _parted(s, price, longest, most)]
+    return [part for s in stretches for part in _parted(s, price, longest, max_frames)]
 
 
 def _joined(run: Sequence[EncodedWindow]) -> EncodedWindow:
@@ -188,14 +188,14 @@ def _edges(window: EncodedWindow) -> Float[np.ndarray, " edges"]:
 
 
 def _parted(
-    window: EncodedWindow, price: float, longest: float, most: int
+    window: EncodedWindow, price: float, longest: float, max_frames: int
 ) -> Iterator[EncodedWindow]:
     """The scenes of joined windows."""
     edges = _edges(window)
     firsts = parts(window.frames, np.diff(edges), price=price, shortest=SHORTEST, longest=longest)
     for first, after in zip(firsts, [*firsts[1:], len(window.times)], strict=True):
         start, end = edges[first].item(), edges[after].item()
-        rows = first + np.array(evenly(window.times[first:after], start, end, most))
+        rows = first + np.array(evenly(window.times[first:after], start, end, max_frames))
         yield EncodedWindow(
             start=start,
             end=end,

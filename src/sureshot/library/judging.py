@@ -77,7 +77,7 @@ class Judgements:
         return len(self) - self.count("absent")
 
     @property
-    def said(self) -> str:
+    def summary(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
         return judging_summary(len(self), self.telling, "judged")
 

@@ -135,32 +135,32 @@ class Copies:
     def _patterns(self) -> Patterns:
         return Patterns(self._signatures)
 
-    def merge(self, moments: Sequence[Moment], most: int) -> list[Moment]:
-        """The first ``most`` moments, best first, with later ones that show the same under them."""
-        originals = self._originals(moments, most)
+    def merge(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
+        """The first ``limit`` moments, best first; later ones that show the same are under them."""
+        originals = self._originals(moments, limit)
         kept: dict[int, Moment] = {}
         for place, moment in enumerate(moments):
             if place in originals:
                 copies = kept[originals[place]].copies
                 if all(moment.path != copy.path for copy in copies):
                     copies.append(moment)
-            elif len(kept) < most:
+            elif len(kept) < limit:
                 kept[place] = replace(moment, copies=[])
         return list(kept.values())
 
-    def without(self, moments: Sequence[Moment], most: int) -> list[Moment]:
-        """All moments but those that `merge` would put under the first ``most``."""
-        originals = self._originals(moments, most)
+    def without(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
+        """All moments but those that `merge` would put under the first ``limit``."""
+        originals = self._originals(moments, limit)
         return [moment for place, moment in enumerate(moments) if place not in originals]
 
-    def _originals(self, moments: Sequence[Moment], most: int) -> dict[int, int]:
+    def _originals(self, moments: Sequence[Moment], limit: int) -> dict[int, int]:
         """The place of the moment of which each copy is one, by the place of the copy."""
         originals: dict[int, int] = {}
         best = np.array([moment.best for moment in moments], int)
         kept = 0
-        self._look([row for moment in moments[:most] for row in moment.rows])
+        self._look([row for moment in moments[:limit] for row in moment.rows])
         for place, moment in enumerate(moments):
-            if kept == most:
+            if kept == limit:
                 break
             if place not in originals:
                 kept += 1
@@ -200,9 +200,9 @@ class WindowScores:
     Searches of several threads share them, so the windows must not be changed.
     """
 
-    def __init__(self, windows: StoredWindows, how: Similarity) -> None:
+    def __init__(self, windows: StoredWindows, similarity: Similarity) -> None:
         self.windows = windows
-        self._how = how
+        self._similarity = similarity
         self._frames: dict[int, Any] = {}  # codes of the frames of a window
 
     @cached_property
@@ -212,19 +212,19 @@ class WindowScores:
 
     @cached_property
     def _codes(self) -> Any:
-        return self._how.videos(self.windows.features)
+        return self._similarity.videos(self.windows.features)
 
     def scores(self, texts: Any) -> Float[np.ndarray, " windows"]:
         """Score of each window with that of some coded texts which fits it best."""
-        return self._how.similarity(texts, self._codes).max(0)
+        return self._similarity.similarity(texts, self._codes).max(0)
 
     def frame_scores(self, texts: Any, row: int) -> Float[np.ndarray, " frames"]:
         """Scores of the real frames of a window, each as if it were the whole video."""
         if row not in self._frames:
             single = self.windows.frames[row][self.windows.mask[row]][:, None]
             features = VideoFeatures.of_frames(single, np.ones((len(single), 1), bool))
-            self._frames[row] = self._how.videos(features)
-        return self._how.similarity(texts, self._frames[row]).max(0)
+            self._frames[row] = self._similarity.videos(features)
+        return self._similarity.similarity(texts, self._frames[row]).max(0)
 
 
 PER_VIDEO = 3  # moments of one video in an answer, so that a long film does not crowd others out
@@ -300,7 +300,7 @@ class Ranking:
     Attributes:
         scores: exact score of each window.
         moments: moments of the windows, best first.
-        wanted: how many windows were asked for.
+        count: how many windows were asked for.
         whole: whether there are no others.
         hits: the hits, once they were chosen, perhaps from more windows than these.
         notes: why they are fewer than were asked for, where they are.
@@ -310,19 +310,19 @@ class Ranking:
     looked: WindowScores
     scores: Float[np.ndarray, " windows"]
     moments: list[Moment]
-    wanted: int
+    count: int
     whole: bool
     hits: tuple[Hit, ...] = ()
     notes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, query: Query, looked: WindowScores, wanted: int, *, whole: bool) -> "Ranking":
+    def of(cls, query: Query, looked: WindowScores, count: int, *, whole: bool) -> "Ranking":
         """Score and rank windows."""
         scores, found = looked.scores(query.codes), looked.windows
         moments = join_adjacent(found.paths, found.start, found.end, scores)
-        return cls(query, looked, scores, moments, wanted, whole)
+        return cls(query, looked, scores, moments, count, whole)
 
-    def best(self, most: int) -> tuple[list[Moment], bool]:
+    def best(self, limit: int) -> tuple[list[Moment], bool]:
         """The best moments, at most so many of a video, and whether a video has more of them."""
         seen: Counter[Path] = Counter()
         moments = []
@@ -330,9 +330,9 @@ class Ranking:
             if self.query.is_about(moment):
                 continue
             seen[moment.path] += 1
-            if seen[moment.path] <= most:
+            if seen[moment.path] <= limit:
                 moments.append(moment)
-        left_out = max(seen.values(), default=0) > most
+        left_out = max(seen.values(), default=0) > limit
         if self.query.merge_copies:
             return self.looked.copies.merge(moments, self.query.limit), left_out
         return moments[: self.query.limit], left_out
@@ -386,43 +386,45 @@ class Candidates:
     """Finds the windows of an index that queries may mean.
 
     Args:
-        how: how windows are compared with queries.
+        similarity: how windows are compared with queries.
     """
 
-    def __init__(self, store: Store, how: Similarity) -> None:
+    def __init__(self, store: Store, similarity: Similarity) -> None:
         self._store = store
-        self._how = how
+        self._similarity = similarity
         self._every: WindowScores | None = None
 
-    def near(self, query: Query, wanted: int = CANDIDATES) -> Ranking:
+    def near(self, query: Query, count: int = CANDIDATES) -> Ranking:
         """The windows nearest to a query, so many for each of its texts."""
         without = query.like if query.at is None else None
         near = [
             self._store.nearest(
-                v, wanted, query.folder, without, hub_corrected=self._how.hub_corrected
+                v, count, query.folder, without, hub_corrected=self._similarity.hub_corrected
             )
-            for v in self._how.text_vectors(query.codes)
+            for v in self._similarity.text_vectors(query.codes)
         ]
-        whole = all(len(part.keys) < wanted for part in near)
-        return Ranking.of(query, WindowScores(union(near), self._how), wanted, whole=whole)
+        whole = all(len(part.keys) < count for part in near)
+        return Ranking.of(query, WindowScores(union(near), self._similarity), count, whole=whole)
 
-    def near_each(self, queries: Sequence[Query], wanted: int = CANDIDATES) -> list[Ranking]:
+    def near_each(self, queries: Sequence[Query], count: int = CANDIDATES) -> list[Ranking]:
         """The windows nearest to each of some sentences, from one pass over the index.
 
         All of them are asked with the same options.
         """
         folder = queries[0].folder
-        every = self._every_window(max(wanted, IN_MEMORY)) if folder is None else None
+        every = self._every_window(max(count, IN_MEMORY)) if folder is None else None
         if every is not None:
             looked = [every] * len(queries)
         else:
-            vectors = np.concatenate([self._how.text_vectors(query.codes) for query in queries])
-            near = self._store.finder.nearest_many(
-                vectors, wanted, folder, hub_corrected=self._how.hub_corrected
+            vectors = np.concatenate(
+                [self._similarity.text_vectors(query.codes) for query in queries]
             )
-            looked = [WindowScores(part, self._how) for part in near]
+            near = self._store.finder.nearest_many(
+                vectors, count, folder, hub_corrected=self._similarity.hub_corrected
+            )
+            looked = [WindowScores(part, self._similarity) for part in near]
         return [
-            Ranking.of(query, part, wanted, whole=part is every or len(part.windows.keys) < wanted)
+            Ranking.of(query, part, count, whole=part is every or len(part.windows.keys) < count)
             for part, query in zip(looked, queries, strict=True)
         ]
 
@@ -432,11 +434,11 @@ class Candidates:
         More windows are looked at where copies leave too few hits, but not without end.
         """
         query = ranking.query
-        near, wanted = ranking, max(ranking.wanted, 10 * query.limit)
+        near, wanted = ranking, max(ranking.count, 10 * query.limit)
         end = max(_LOOKED_AT, 10 * query.limit)
         most = query.per_video or PER_VIDEO
         while True:
-            if wanted > near.wanted:
+            if wanted > near.count:
                 near = self.near(query, wanted)
             kept, left_out = near.best(most)
             if len(kept) >= query.limit or near.whole or wanted >= end:
@@ -453,13 +455,13 @@ class Candidates:
             notes.append(_AWAY)
         return replace(ranking, hits=hits, notes=tuple(notes))
 
-    def _every_window(self, most: int) -> WindowScores | None:
+    def _every_window(self, limit: int) -> WindowScores | None:
         """All windows of an index that has so few."""
-        windows = self._store.finder.all_windows(most)
+        windows = self._store.finder.all_windows(limit)
         if windows is None:
             return None
         if self._every is None or self._every.windows is not windows:
-            self._every = WindowScores(windows, self._how)
+            self._every = WindowScores(windows, self._similarity)
         return self._every
 
 

@@ -72,23 +72,23 @@ class RayWorker:
         self._location, self._threads = location, threads
         self._model = model, device, engine
 
-    def begin(self, wanted: str, fingerprint: str, tops: Sequence[str]) -> tuple[str, str, float]:
+    def begin(self, expected: str, fingerprint: str, tops: Sequence[str]) -> tuple[str, str, float]:
         """Get ready; the name of this machine, why it cannot work or nothing, and its time.
 
         Args:
-            wanted: the `version` that it should be.
+            expected: the `version` that it should be.
             fingerprint: digest of the model that it should have.
             tops: paths that it should see.
         """
         try:
-            wrong = self._begin(wanted, fingerprint, tops)
+            wrong = self._begin(expected, fingerprint, tops)
         except SureshotError as error:
             wrong = str(error)
         return socket.gethostname(), wrong, time.time()
 
-    def _begin(self, wanted: str, fingerprint: str, tops: Sequence[str]) -> str:
-        if version() != wanted:
-            return f"it has Sureshot {version()} where this run has {wanted}; install the same"
+    def _begin(self, expected: str, fingerprint: str, tops: Sequence[str]) -> str:
+        if version() != expected:
+            return f"it has Sureshot {version()} where this run has {expected}; install the same"
         unseen = [top for top in tops if not os.path.exists(top)]  # noqa: PTH110 - no error
         if unseen:
             return f"there is nothing at {plain(unseen[0])}; mount it at the same place"

@@ -66,7 +66,7 @@ class Copy:
             "path": printable(self.path),
             "start": round(self.start, 3),
             "end": round(self.end, 3),
-            "said": time_range(self.start, self.end),
+            "text": time_range(self.start, self.end),
         }
 
 
@@ -140,7 +140,7 @@ class Hit:
             "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
             "plausible": self.plausible,
             "weak": self.weak,
-            "said": {
+            "text": {
                 "peak": timecode(self.peak),
                 "range": time_range(self.start, self.end),
                 "relevant": self.percentage,

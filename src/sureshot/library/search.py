@@ -111,7 +111,7 @@ def _ranked(
     texts: Sequence[str],
     at: float | None,
     encoder: Encoder,
-    how: Similarity,
+    similarity: Similarity,
     store: Store | IndexSettings,
 ) -> Descriptions:
     """Texts ranked by how well they fit a video; ``store`` is that of `asked_windows`."""
@@ -121,7 +121,7 @@ def _ranked(
     cleaned = [clean(text) for text in texts]
     features = encoder.encode_texts(cleaned)
     windows = asked_windows(store, encoder, path, at)
-    scores = how.similarity(how.texts(features), how.videos(windows)).max(1)
+    scores = similarity.similarity(similarity.texts(features), similarity.videos(windows)).max(1)
     order = np.argsort(-scores, kind="stable")
     return Descriptions(
         video=path,

@@ -43,8 +43,8 @@ class Worker:
             self._print({"state": "failed", "error": {"code": error.code, "message": str(error)}})
             return
         state = "cancelled" if result.interrupted else "done"
-        said = " ".join([result.summary, *result.warnings])
-        self._print({"state": state, "said": said, "share": 1.0}, result)
+        text = " ".join([result.summary, *result.warnings])
+        self._print({"state": state, "text": text, "share": 1.0}, result)
 
     def _listen(self) -> None:
         for line in sys.stdin:
@@ -75,7 +75,7 @@ class Worker:
         now.update(result)
         share = round(now.done / max(now.total, 1), 4)
         current = "" if result.current is None else printable(result.current)
-        values = {"state": state, "said": now.text + now.left, "share": share, "current": current}
+        values = {"state": state, "text": now.text + now.left, "share": share, "current": current}
         self._print(values, result)
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:

@@ -45,7 +45,7 @@ class JobValues(BaseModel):
 
     state: Literal["running", "paused", "done", "cancelled", "failed"]
     folders: list[str]
-    said: str = "looking for videos"
+    text: str = "looking for videos"
     share: float = 0.0
     current: str = ""
     failed: list[Reason] = []
@@ -154,7 +154,7 @@ class Jobs:
     def _update(self, **values: Any) -> None:
         assert self._job is not None
         if values.get("error"):
-            values["said"] = values["error"]["message"]
+            values["text"] = values["error"]["message"]
         self._job = JobValues.model_validate(self._job.model_dump() | values)
         self.version += 1
 

@@ -271,8 +271,8 @@ async def media(
         return record, early or film, early is not None
 
     record, film, is_early = await session.files.run(request, find)
-    if film.how.way == "direct":
-        return file_reply(request, record.path, film.how.type)
+    if film.playable.way == "direct":
+        return file_reply(request, record.path, film.playable.type)
 
     def make() -> Path:
         rate = session.store().settings.frame_rate
@@ -283,7 +283,7 @@ async def media(
         )
 
     path = await (session.previews if is_early else session.clips).run(request, make)
-    return file_reply(request, path, film.how.type)
+    return file_reply(request, path, film.playable.type)
 
 
 @router.head("/api/cut/{name}", include_in_schema=False)
@@ -322,7 +322,7 @@ def _film(record: VideoRecord, at: float, start: float | None, end: float | None
 def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
     """Tells a film from every other one."""
     rate = session.store().settings.frame_rate
-    way = f"{film.how.way} {film.start} {film.end}" if film.how.way == "clip" else "remux"
+    way = f"{film.playable.way} {film.start} {film.end}" if film.playable.way == "clip" else "remux"
     return f"{way} {rate} {_stamp(record.path)}"
 
 

@@ -306,7 +306,7 @@ class JudgedReply(Document):
     """What was judged: in all, and of one query."""
 
     judged: int
-    said: str
+    text: str
     learning: bool
     state: str
     moments: list[JudgedMomentValues]
@@ -343,7 +343,7 @@ class Learner:
         self._lock = threading.Lock()
         self._is_asked = False
         self.is_learning = False  # whether percentages are about to change
-        self.said = ""  # what was learned last, or why nothing was
+        self.text = ""  # what was learned last, or why nothing was
 
     def learn(self) -> None:
         """Learn from all judgements of the index."""
@@ -362,9 +362,9 @@ class Learner:
                     return
             try:
                 done = calibration.calibrate(db=self._session.reload_card())
-                self.said = repr(done).splitlines()[1] if done.card.personal else repr(done)
+                self.text = repr(done).splitlines()[1] if done.card.personal else repr(done)
             except SureshotError as error:
-                self.said = str(error)
+                self.text = str(error)
             except BaseException:
                 self.is_learning = False
                 raise
@@ -415,7 +415,7 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
         label = current(label, session.store())
     return JudgedReply(
         judged=len(kept),
-        said=f"{kept.said} {learner.said}".strip() if len(kept) else "",
+        text=f"{kept.summary} {learner.text}".strip() if len(kept) else "",
         learning=learner.is_learning,
         state="" if label is None else label.state,
         moments=[

@@ -98,7 +98,7 @@ def _json_type(kind: Any) -> Any:
     return kind
 
 
-class _Said(BaseModel):
+class _Text(BaseModel):
     """What people read of a hit."""
 
     peak: str
@@ -122,7 +122,7 @@ class VideoValues(BaseModel):
     missing: bool
     away: bool
     seconds: float
-    said: str
+    text: str
     windows: int
     modified: str
     reason: str
@@ -138,14 +138,14 @@ class VideosReply(Document):
 
     total: int
     failed: int
-    said: str
+    text: str
     videos: list[VideoValues]
     next: str | None
 
 
 model_of(results.FrameScore)
-model_of(results.Copy, id=str, said=str)
-model_of(results.Hit, id=str, peak=float, weak=bool, said=_Said)
+model_of(results.Copy, id=str, text=str)
+model_of(results.Hit, id=str, peak=float, weak=bool, text=_Text)
 model_of(results.Confidence)
 model_of(results.Description)
 AnswerReply = model_of(

@@ -186,13 +186,13 @@ function thumbnail(address, label, act) {
 }
 
 function row(hit, place) {
-  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.said.peak}`, () => play(place));
+  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.text.peak}`, () => play(place));
   preview(thumb, thumb.firstChild, hit);
   const name = make("strong", { textContent: fileOf(hit.path) + absence(hit) });
   const folder = make("small", { textContent: folderOf(hit.path) });
-  const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.said}` })));
-  const words = hit.said.relevant ? make("span", { className: "percent", textContent: `${hit.said.relevant} ` }) : null;
-  const times = make("span", { textContent: `best at ${hit.said.peak} · ${hit.said.range}` });
+  const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.text}` })));
+  const words = hit.text.relevant ? make("span", { className: "percent", textContent: `${hit.text.relevant} ` }) : null;
+  const times = make("span", { textContent: `best at ${hit.text.peak} · ${hit.text.range}` });
   const deed = (text, act, attributes = {}) => {
     const button = make("button", { type: "button", textContent: text, attributes });
     button.addEventListener("click", () => act(button));
@@ -254,16 +254,16 @@ async function shelf() {
   const found = await ask(`api/videos?${asked}`);
   if (answer || new URLSearchParams(location.search).has("q")) return;
   $("shelf").hidden = !found.videos.length;
-  $("shelf-title").textContent = found.said + (places > 1 && !asked.has("folder") ? ` in ${places} folders` : "");
+  $("shelf-title").textContent = found.text + (places > 1 && !asked.has("folder") ? ` in ${places} folders` : "");
   $("latest").replaceChildren(...found.videos.map(tile));
   chosen = -1;
 }
 
 function tile(video, place) {
-  const hit = { ...video, start: 0, end: video.seconds, peak: 0, said: { range: video.said } };
+  const hit = { ...video, start: 0, end: video.seconds, peak: 0, text: { range: video.text } };
   const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit));
   const name = make("p", { textContent: fileOf(video.path) + absence(video) });
-  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${video.said} · ${video.modified.slice(0, 10)}` }));
+  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${video.text} · ${video.modified.slice(0, 10)}` }));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }
@@ -294,7 +294,7 @@ async function play(place, hit = answer.hits[place]) {
   choose(place, false);
   film = null;
   $("player").hidden = false;
-  $("playing").textContent = `${hit.path} · ${hit.said.range}${hit.said.peak ? `, best at ${hit.said.peak}` : ""}`;
+  $("playing").textContent = `${hit.path} · ${hit.text.range}${hit.text.peak ? `, best at ${hit.text.peak}` : ""}`;
   const video = $("video");
   video.poster = picture(hit, hit.peak);
   video.removeAttribute("src");
@@ -366,7 +366,7 @@ $("video").addEventListener("timeupdate", () => {
   $("now").style.left = place(seconds);
   $("track").setAttribute("aria-valuemax", Math.round(film.end));
   $("track").setAttribute("aria-valuenow", Math.round(seconds));
-  $("track").setAttribute("aria-valuetext", `second ${Math.round(seconds)}; the moment is ${hit.said.range}`);
+  $("track").setAttribute("aria-valuetext", `second ${Math.round(seconds)}; the moment is ${hit.text.range}`);
 });
 
 $("track").addEventListener("click", (event) => {
@@ -511,7 +511,7 @@ async function recall() {
   if (!new URLSearchParams(location.search).has("q")) return;
   const known = await ask(`api/judge?${new URLSearchParams({ query })}`);
   if (answer?.query !== query) return;
-  $("judged").textContent = known.said;
+  $("judged").textContent = known.text;
   $("absent").setAttribute("aria-pressed", String(known.state === "absent"));
   answer.hits.forEach((hit, number) => {
     const told = known.moments.find((one) => one.id === hit.id && one.start < hit.end && hit.start < one.end);
@@ -599,7 +599,7 @@ function progress(now) {
   if (!job) return;
   const going = ["running", "paused"].includes(job.state);
   $("bar").value = job.share;
-  $("progress").textContent = job.said;
+  $("progress").textContent = job.text;
   $("current").textContent = going ? job.current : "";
   $("pause").hidden = $("cancel").hidden = !going;
   $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import av
 import av.error
@@ -35,6 +35,7 @@ _UNKNOWN = 2
 _MATRICES = frozenset({0, 1, _UNKNOWN, 4, 5, 6, 7, 9})
 
 
+@runtime_checkable
 class Frame(Protocol):
     """One decoded frame; pixels are converted only when asked for.
 

@@ -127,10 +127,20 @@ def test_a_check_names_what_is_damaged_and_ends_with_1(sureshot, db, tmp_path):
 
 def test_a_video_is_forgotten_and_its_file_stays(sureshot, db, tmp_path):
     ran = sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db)
-    assert (ran.code, ran.out) == (0, "1 video removed from the index; no file was touched.\n")
+    assert (ran.code, ran.out) == (
+        0,
+        "1 video removed from the index; no file was touched.\n"
+        "The next `sureshot index` brings back what is still there, unless --exclude.\n",
+    )
     assert (tmp_path / "videos" / "a.mp4").exists()
     assert videos(sureshot, db) == 1
     assert "a.mp4" not in sureshot("search", "red", "--db", db).out
+
+
+def test_of_a_video_that_is_gone_it_is_not_said_that_it_comes_back(sureshot, db, tmp_path):
+    (tmp_path / "videos" / "a.mp4").unlink()
+    ran = sureshot("remove", tmp_path / "videos" / "a.mp4", "--db", db)
+    assert ran.out == "1 video removed from the index; no file was touched.\n"
 
 
 def test_a_folder_is_forgotten(sureshot, db, tmp_path):

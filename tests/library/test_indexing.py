@@ -328,6 +328,25 @@ def test_failures_are_remembered_and_left_alone_until_something_changes(
     assert known(store)["bad.mp4"].reason == ""
 
 
+@pytest.mark.parametrize("on_a_disk", [False, True])
+def test_a_failure_is_forgotten_with_its_file_unless_that_is_on_a_disk_that_is_away(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, on_a_disk: bool
+) -> None:
+    (library / "a" / "bad.mp4").write_bytes(b"this is no video")
+    run(store, library)
+    old, new = library / "a", library / "renamed"
+    old.rename(new)
+    if on_a_disk:
+        monkeypatch.setattr(discover, "_mounts", lambda: (str(old),))
+    # Also when another place is indexed.
+    result, _ = run(store, library / "b")
+    assert (result.missing, result.pruned, result.away) == (0, 0, 0)
+    assert ("bad.mp4" in known(store)) == on_a_disk
+    run(store, library)
+    failed = [video.path.parent for video in store.videos() if video.reason]
+    assert failed == ([old, new] if on_a_disk else [new])
+
+
 class Refused(TinyEncoder):
     """As if the system refused to read."""
 

@@ -144,9 +144,10 @@ def test_a_sheet_is_saved_as_png_and_replaces_an_older_one(tmp_path):
         assert saved.format == "PNG" and saved.size == image.size
     with pytest.raises(SureshotError, match=r"ending in \.png, not .*sheet\.jpg"):
         save_sheet(image, tmp_path / "sheet.jpg")
-    with pytest.raises(SureshotError, match=r"no/sheet\.png could not be written \(No such file"):
-        save_sheet(image, tmp_path / "no" / "sheet.png")
+    with pytest.raises(SureshotError, match=r"no/sheet\.png could not be written \("):
+        save_sheet(image, path / "no" / "sheet.png")
     assert [path.name for path in tmp_path.iterdir()] == ["sheet.PNG"]
+    assert save_sheet(image, tmp_path / "new" / "folder" / "sheet.png").exists()
 
 
 @pytest.mark.parametrize("error", [OSError(28, "No space left on device"), KeyboardInterrupt()])

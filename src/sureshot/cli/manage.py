@@ -37,7 +37,7 @@ from sureshot.cli.terminal import (
     print_table,
 )
 from sureshot.errors import SureshotError, install_command
-from sureshot.paths import absolute_model, index_place
+from sureshot.paths import absolute_model, exists_at, index_place
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
@@ -101,6 +101,10 @@ def remove(
     console().print(f"{counted(removed, 'video')} removed from the index; no file was touched.")
     if exclude:
         console().print("Excluded from now on; `sureshot index --include PATH` reverts that.")
+    elif any(exists_at(path) for path in paths):
+        console().print(
+            "The next `sureshot index` brings back what is still there, unless --exclude."
+        )
     return 0
 
 

@@ -33,6 +33,7 @@ from sureshot.media.discover import (
     as_pattern,
     discover,
     frame_files,
+    is_silent,
     is_unplugged,
 )
 from sureshot.models.encoders.base import Encoder
@@ -266,7 +267,8 @@ class Run:
         """Remove what was indexed at or below the paths and is excluded now, or gone.
 
         What is gone is only counted, unless it is to be pruned; what is on a disk, or below a path,
-        that is itself not there is counted in any case.
+        that is itself not there is counted in any case. What is known of a file that failed, here
+        or elsewhere, goes with the file.
         """
         here = [top for top in self._tops if exists_at(top)]
         # To ask a storage for each object would take long; a listing has them all.
@@ -274,11 +276,14 @@ class Run:
         dropped: list[VideoRecord] = []
         for record in self._store.each_video():
             path = record.path
-            if not (self._shard.has(path) and any(map(path.is_relative_to, self._tops))):
+            if not self._shard.has(path):
                 continue
-            if self._excluded.matches(path, self._tops):
+            inside = any(map(path.is_relative_to, self._tops))
+            if inside and self._excluded.matches(path, self._tops):
                 self.result.forgotten += 1
-            elif path in listed or is_on_disk(record):
+            elif record.reason and path not in listed and _is_gone_for_good(record):
+                pass
+            elif not inside or path in listed or is_on_disk(record):
                 continue
             elif not any(map(path.is_relative_to, here)) or is_unplugged(path):
                 self.result.away += 1
@@ -309,6 +314,14 @@ def is_on_disk(record: VideoRecord) -> bool:
         return False
     except OSError:  # may not be looked at, which is not the same as gone
         return True
+
+
+def _is_gone_for_good(record: VideoRecord) -> bool:
+    """Whether the file of a video is gone, and not with its disk; of objects it is not asked."""
+    path = record.path
+    if isinstance(path, ObjectPath) or is_silent(path):
+        return False
+    return not (is_on_disk(record) or is_unplugged(path))
 
 
 def _include_again(store: Store, patterns: Sequence[str]) -> None:

@@ -101,12 +101,13 @@ def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
 
 
 def save_sheet(image: Image.Image, path: Path) -> Path:
-    """Write the sheet as PNG, replacing an older file only when it is complete."""
+    """Write the sheet as PNG, in a new folder too; an older file stays until it is complete."""
     if path.suffix.lower() != ".png":
         raise SureshotError(
             f"The sheet is saved as PNG: use a file name ending in .png, not {plain(path)}."
         )
     try:
+        path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as fresh, fresh.open("wb") as file:
             image.save(file, format="PNG")
     except OSError as error:

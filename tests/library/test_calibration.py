@@ -171,6 +171,19 @@ def test_percentages_begin_at_once_where_the_index_is_open_and_can_be_forgotten(
     assert searcher.search(query).confidence is None
 
 
+def test_an_open_index_notices_a_card_that_another_process_made_or_forgot(place, copied):
+    searcher, query = open_index(copied), place.labels[0].query
+    assert searcher.search(query).confidence is None
+    calibrate(place.file, db=copied)
+    assert searcher.search(query).confidence is not None
+    assert searcher.learned_from().startswith("150 queries")
+    calibrate(place.file, db=copied, date="2026-01-02")
+    assert "2026-01-02" in searcher.search(query).confidence.valid_for
+    forget(open_index(copied))
+    assert searcher.search(query).confidence is None
+    assert searcher.learned_from() == "not calibrated"
+
+
 def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(ArgumentError, match=r"--date 21.11.26 is not a date; write it as 2026-"):
         calibrate(tmp_path / "none", db=tmp_path, date="21.11.26")

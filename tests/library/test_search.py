@@ -376,9 +376,12 @@ def test_searching_loads_no_torch(library):
     reason="the packages with the bundled weights are not installed",
 )
 def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
+    from sureshot.files import CARD
+    from sureshot.library.confidence import model_card
     from sureshot.models.encoders.bundled import BundledEncoder
     from sureshot.store.index import Store
     from sureshot.store.rows import EncodedWindow, VideoRecord
+    from sureshot.trust.card import Personal, save_card
 
     encoder = BundledEncoder("cpu")
     db = str(tmp_path / "index")
@@ -395,6 +398,14 @@ def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     assert (strange.confidence, strange.status) == (None, "not calibrated")
     said = [text for text in strange.warnings if text.startswith("No ")]
     assert ["zzzz" in text for text in said] == [True, False] and "No percentages" in said[1]
+    # Nor does a card that judgements have moved hold for other words.
+    card, _ = model_card(encoder.name, encoder.fingerprint, searcher.bank)
+    moved = Personal(queries=11, right=0.5, before=0.4, after=0.5, level="level", sets=False)
+    save_card(replace(card, personal=moved), tmp_path / "index" / CARD)
+    assert searcher.search("a red car").confidence.personal
+    assert searcher.search("zzzz").confidence is None
+    german = searcher.search("Katze in der Sonne")
+    assert german.confidence is None and "No percentages" in german.warnings[-1]
 
 
 TEXTS = ["a green wall", "a red wall", "a blue wall"]

@@ -83,6 +83,17 @@ def find_card(
     return card, False, (*wrong, *more)
 
 
+def card_stamp(index: str) -> tuple[int, ...]:
+    """Differs once the card of an index is another file; empty without one or in object storage."""
+    if "://" in index:  # every look is a request
+        return ()
+    try:
+        status = Path(index, CARD).stat()
+    except OSError:
+        return ()
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
 def model_card(
     model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:

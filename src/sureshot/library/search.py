@@ -26,6 +26,7 @@ from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, plain, printable
+from sureshot.trust.card import Calibration
 from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at
@@ -251,15 +252,25 @@ class Searcher:
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
-        self._card, self._personal, self._card_warnings = confidence.find_card(
+        # The stamp is the older of the two, so a card that is written meanwhile is read next time.
+        stamp = confidence.card_stamp(self.store.location)
+        found = confidence.find_card(
             self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
         )
+        self._found_card = stamp, found
+
+    def _current_card(self) -> tuple[Calibration | None, bool, tuple[str, ...]]:
+        """The card as `find_card` returns it; another process may have written or deleted it."""
+        if confidence.card_stamp(self.store.location) != self._found_card[0]:
+            self.refresh_card()
+        return self._found_card[1]
 
     def learned_from(self) -> str:
         """What percentages are learned from, or why there are none."""
-        if self._card is None:
-            return "; ".join(("not calibrated", *self._card_warnings))
-        return confidence.describe_card(self._card)
+        card, _, warnings = self._current_card()
+        if card is None:
+            return "; ".join(("not calibrated", *warnings))
+        return confidence.describe_card(card)
 
     def __repr__(self) -> str:
         videos, windows = self.store.count_videos(), self.store.count()
@@ -340,7 +351,8 @@ class Searcher:
     def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
         """A warning where many answers are unlike those of the queries that were judged."""
         known = [answer.confidence for answer in answers if answer.confidence is not None]
-        return () if self._card is None else confidence.drift(self._card, known)
+        card, _, _ = self._current_card()
+        return () if card is None else confidence.drift(card, known)
 
     def all_scores(self, queries: Sequence[str], *, progress: Progress | None = None) -> Gallery:
         """The score of every sentence with every indexed window.
@@ -436,27 +448,28 @@ class Searcher:
         asked = rankings[0].query
         searched = self.store.count(asked.folder)
         answers = [self._answer(ranking, searched) for ranking in rankings]
-        if self._card is None:
-            return [_noted(answer, *self._card_warnings) for answer in answers]
+        card, personal, warnings = self._current_card()
+        if card is None:
+            return [_noted(answer, *warnings) for answer in answers]
         rows = []
         for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
-            # How often the model is right was learned on captions of words it knows.
-            if answer.hits and not self._personal and is_foreign(self.encoder, answer.query):
+            # Captions and judgements alike are about words that the model knows.
+            if answer.hits and is_foreign(self.encoder, answer.query):
                 answers[row] = _noted(answer, _FOREIGN)
             elif ranking.hits:
                 rows.append(row)
         if not rows:
             return answers
         judged = confidence.judged(
-            self._card,
+            card,
             [answers[row] for row in rows],
             [[moment.score for moment in _apart(rankings[row])] for row in rows],
             self._context([rankings[row].query for row in rows], searched),
             asked.coverage,
-            personal=self._personal,
+            personal=personal,
         )
         for row, answer in zip(rows, judged, strict=True):
-            answers[row] = confidence.likely(_noted(answer, *self._card_warnings), asked.min)
+            answers[row] = confidence.likely(_noted(answer, *warnings), asked.min)
         return answers
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:

@@ -9,6 +9,7 @@ ranks of every query (`sureshot.research.reproduction.runs`), all claims about a
 
 import csv
 import functools
+import json
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -37,7 +38,6 @@ from sureshot.metrics.intervals import (
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import Table, load_tables
 from sureshot.research.reproduction.runs import AMBIGUITY, PERCENT, TableRanks, read_ranks
-from sureshot.settings import build, read_json
 
 # fits: share of captions whose first hit fits, by the ground truth of synthetic data
 ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
@@ -104,7 +104,7 @@ def load_claims() -> tuple[Claim, ...]:
     for line in csv.DictReader(text.splitlines()):
         values: dict[str, Any] = {name: value for name, value in line.items() if value}
         values["elsewhere"] = line["elsewhere"] == "yes"
-        claims.append(build(Claim, values))
+        claims.append(Claim(**values))
     return tuple(claims)
 
 
@@ -234,7 +234,11 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
     found = []
     for folder in folders:
         tests, about = read_ranks(folder / f"{table.name}.npz"), folder / f"{table.name}.json"
-        dose = Facts(**read_json(about)).options.get(table.option) if about.exists() else None
+        dose = (
+            Facts(**json.loads(about.read_text("utf-8"))).options.get(table.option)
+            if about.exists()
+            else None
+        )
         if not tests or dose is None:
             continue
         ranks = next(iter(tests.values()))
@@ -297,7 +301,10 @@ def read_tested(folder: Path) -> Tested | None:
             if ranks:
                 tables[stem] = ranks
                 pages.append(folder / f"{stem}.md")
-                title = title or Facts(**read_json(folder / f"{stem}.json")).tests[0]
+                title = (
+                    title
+                    or Facts(**json.loads((folder / f"{stem}.json").read_text("utf-8"))).tests[0]
+                )
     if not tables:
         return None
     claims = [claim for claim in load_claims() if not claim.untested]

@@ -20,8 +20,6 @@ from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import Any
 
-from sureshot.errors import install_command
-
 SCHEME = "s3://"
 _ROOT = SCHEME.rstrip("/")
 _CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
@@ -174,7 +172,7 @@ def _connect(process: int, environment: tuple[tuple[str, str], ...]) -> tuple[An
         from botocore.config import Config
     except ImportError:
         raise OSError(
-            errno.ENOSYS, f"addresses of object storage need: {install_command('s3')}"
+            errno.ENOSYS, "addresses of object storage need: pip install 'botocore>=1.36,<2'"
         ) from None
     config = Config(
         connect_timeout=_CONNECT,

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,6 @@ from sureshot.metrics.ranks import (
     text_ranks,
     video_ranks,
 )
-from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 
 Scores = Float[np.ndarray, "texts videos"]
@@ -129,7 +128,7 @@ class RecallReport:
         """Plain values for JSON, the raw scores before all others."""
         renamed = {"post": "post_processed", "matches": "published", "ks": "rsum_of"}
         renamed |= {"undescribed": "undescribed_videos", "hubness": "hubness_skewness_10"}
-        values = {renamed.get(name, name): value for name, value in to_values(self).items()}
+        values = {renamed.get(name, name): value for name, value in asdict(self).items()}
         more = {"out_of_domain": self.out_of_domain, "rsum": self.rsum, "video_to_text": "group"}
         return values | more
 

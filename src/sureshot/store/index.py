@@ -432,6 +432,7 @@ def _on_missing(of: int, paths: Sequence[str], done: set[int]) -> str:
     shown = " ".join(plain(from_text(path)) for path in paths)
     return (
         f"{what} {listed} of {of} of {shown} {have} not been indexed yet. "
-        f"`sureshot index {shlex.join(paths)} {option('shard', f'{first[0]}/{of}')}` indexes "
+        f"`sureshot index {plain(shlex.join(paths))} {option('shard', f'{first[0]}/{of}')}` "
+        "indexes "
         f"{'it' if count == 1 else 'the first of them'}."
     )

@@ -126,6 +126,7 @@ MOMENT = '{{"query": "q", "relevant": ["a"], "moments": [{}]}}\n'
         ("query,video\nq,a.mp4,b.mp4\n", "line 2: has more fields than the first line"),
         ("query,video\nq,a.mp4\n ,b.mp4\n", "line 3: the query is empty; describe"),
         ("\n\nquery,video\nq,a.mp4,b.mp4\n", "line 4: has more fields than the first line"),
+        ("\nquery,video\nq,a.mp4\n" + "x" * 140_000 + ",b.mp4\n", "line 4: field larger than"),
         ("query,video,start,end\nq,a,soon,75\n", "line 2: start and end are no times"),
         ("query,video,start,end\nq,a,5,\n", "line 2: start and end are no times"),
         ("query,video,start,end\nq,a,9,5\n", "line 2: the moment ends at 5, before it starts at 9"),

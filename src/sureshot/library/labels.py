@@ -268,7 +268,7 @@ def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str | None, Any]]]:
             if any(isinstance(field, list) or (field or "").strip() for field in row.values()):
                 yield skipped - 1 + rows.line_num, row
     except csv.Error as error:
-        line = skipped - 1 + rows.line_num
+        line = skipped - 1 + rows.reader.line_num  # that of the last row would be one too few
         raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
 
 

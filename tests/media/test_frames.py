@@ -3,6 +3,7 @@
 import gc
 import struct
 import warnings
+from pathlib import Path
 
 import av
 import numpy as np
@@ -16,6 +17,9 @@ from sureshot.media.video import open_video
 from tests.clips import film, greys, patterns
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
+# (200, 120, 40) in 10 bits as phones write it, three frames by x265. Kept: whether so few frames can
+# be written to a MOV depends on the processor.
+HEVC = Path(__file__).with_name("hevc10.mov")
 CORNERS = {"red": RED, "green": GREEN, "blue": BLUE, "white": WHITE}
 
 
@@ -122,7 +126,7 @@ def test_pixels_that_are_not_square_count_as_shown(tmp_path):
     ("codec", "pixels"),
     [
         ("libx264", "yuv420p10le"),
-        ("libx265", "yuv420p10le"),
+        ("hevc", "yuv420p10le"),
         ("ffv1", "yuv422p16le"),
         ("libx264", "gray"),
         ("ffv1", "gray16le"),
@@ -132,18 +136,15 @@ def test_pixels_that_are_not_square_count_as_shown(tmp_path):
         ("prores_ks", "yuv422p10le"),
     ],
 )
-def test_pixel_formats_of_every_depth_give_the_same_picture(tmp_path, codec, pixels, capfd):
-    del capfd  # x265 talks
+def test_pixel_formats_of_every_depth_give_the_same_picture(tmp_path, codec, pixels):
     grey = pixels in ("gray", "gray16le", "ya8")
     picture = np.full((48, 64, 3), 120 if grey else (200, 120, 40), np.uint8)
-    image = first_frame(
-        film(
-            tmp_path / "a.mov" if codec != "ffv1" else tmp_path / "a.mkv",
-            [picture] * 2,
-            codec=codec,
-            pixels=pixels,
-        )
-    ).image(48)
+    clip = tmp_path / f"a.{'mkv' if codec == 'ffv1' else 'mov'}"
+    if codec == "hevc":
+        clip = HEVC
+    else:
+        film(clip, [picture] * 2, codec=codec, pixels=pixels)
+    image = first_frame(clip).image(48)
     assert np.allclose(image.mean((0, 1)), picture[0, 0], atol=5)
 
 

@@ -14,13 +14,12 @@ KINDS = (
     *("h264-mkv", "vp9-mkv", "av1-mkv"),
 )
 _RATE = 10
-# Written once by SVT-AV1 and kept: as root that encoder gives the process that calls it the highest
-# real-time priority, which every browser and server it starts inherits; two of them that wait for
-# anybody else then hold both cores for good.
-_AV1 = Path(__file__).with_name("av1.mp4")
+# Written once and kept. As root SVT-AV1 gives the process that calls it the highest real-time
+# priority, which every browser and server it starts inherits; two of them that wait for anybody
+# else then hold both cores for good. What x265 writes depends on the processor.
+_KEPT = {kind: Path(__file__).with_name(f"{kind}.mp4") for kind in ("av1", "hevc")}
 _ENCODERS = {
     "h264": ("mp4", "libx264", "yuv420p"),
-    "hevc": ("mp4", "libx265", "yuv420p"),
     "mpeg4": ("mp4", "mpeg4", "yuv420p"),
     "vp9": ("webm", "libvpx-vp9", "yuv420p"),
     "mjpeg": ("avi", "mjpeg", "yuvj420p"),
@@ -55,8 +54,8 @@ def written(kind: str, folder: Path) -> Path:
         )
         shutil.rmtree(folder / "before")
         return made
-    if kind == "av1":
-        return Path(shutil.copy(_AV1, folder))
+    if kind in _KEPT:
+        return Path(shutil.copy(_KEPT[kind], folder))
     suffix, codec, pixels = _ENCODERS[kind]
     rate = 25 if kind == "mpeg2" else _RATE
     times = [round(1000 * number / _RATE) for number in range(len(pictures))]

@@ -17,8 +17,8 @@ from sureshot.media.video import open_video
 from tests.clips import film, greys, patterns
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
-# (200, 120, 40) in 10 bits as phones write it, three frames by x265. Kept: whether so few frames can
-# be written to a MOV depends on the processor.
+# (200, 120, 40) in 10 bits as phones write it, three frames by x265. Kept, as whether so few frames
+# can be written to a MOV depends on the processor.
 HEVC = Path(__file__).with_name("hevc10.mov")
 CORNERS = {"red": RED, "green": GREEN, "blue": BLUE, "white": WHITE}
 

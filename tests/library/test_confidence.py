@@ -8,7 +8,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.files import CARD
-from sureshot.library.confidence import drift, find_card, judged, shift_p_value
+from sureshot.library.confidence import _kolmogorov, drift, find_card, judged, shift_p_value
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
@@ -256,7 +256,9 @@ def test_chance_is_not_taken_for_a_shift():
 
 
 def test_agrees_with_scipy():
-    stats = pytest.importorskip("scipy.stats")
+    stats, special = pytest.importorskip("scipy.stats"), pytest.importorskip("scipy.special")
+    for x in np.linspace(0, 4, 81):
+        assert _kolmogorov(x) == pytest.approx(special.kolmogorov(x), abs=1e-12)
     rng, gaps = np.random.default_rng(1), []
     for _ in range(60):
         labelled, fresh = rng.normal(size=40), rng.normal(0.2, 1, 35)

@@ -38,8 +38,6 @@ def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float
     Raises:
         SureshotError: no query, no labelled video, or values outside of 0 to 1.
     """
-    from scipy.special import kolmogorov  # its import takes as long as a search
-
     if not len(p_inside) or videos < 1:
         raise SureshotError(
             f"{len(p_inside)} queries cannot be compared with {videos} labelled videos."
@@ -53,7 +51,25 @@ def shift_p_value(p_inside: Float[np.ndarray, " queries"], videos: int) -> float
     before, after = np.arange(count) / count, np.arange(1, count + 1) / count
     largest = max(float((after - share).max()), float((share - before).max()))
     root = np.sqrt(count * videos / (count + videos))
-    return float(kolmogorov((root + 0.12 + 0.11 / root) * largest))
+    return _kolmogorov(float((root + 0.12 + 0.11 / root) * largest))
+
+
+def _kolmogorov(x: float) -> float:
+    r"""Chance of a Kolmogorov statistic of at least x.
+
+    .. math:: 2 \sum_k (-1)^{k-1} e^{-2 k^2 x^2}
+       = 1 - \frac{\sqrt{2 \pi}}{x} \sum_k e^{-(2k - 1)^2 \pi^2 / 8 x^2}
+
+    The first series is short where x is large, the second where it is small.
+    """
+    terms = np.arange(1, 8, dtype=np.float64)
+    if x < 0.05:  # the second series would divide by almost 0 to get 1
+        return 1.0
+    if x < 1:
+        odd = np.exp(-(((2 * terms - 1) * np.pi / x) ** 2) / 8)
+        return 1 - float((2 * np.pi) ** 0.5 / x * odd.sum())
+    signs = 1 - 2 * (np.arange(len(terms)) % 2)
+    return 2 * float((signs * np.exp(-2 * (terms * x) ** 2)).sum())
 
 
 _QUERIES = 20  # fewer are not compared with the labelled ones

@@ -92,6 +92,18 @@ def test_eta_rises_with_the_distance_and_stays_above_the_floor():
     assert (found["eta"].flatten()[order].diff() <= 0).all()
 
 
+@pytest.mark.parametrize("form", ["dvtr", "dvtr paper"])
+def test_gaussians_do_not_depend_on_how_long_tokens_are(form):
+    made, words, films = shaken(form), texts(5), videos(5)
+    longer = words._replace(words=10 * words.words), films._replace(frames=10 * films.frames)
+    for code, one, other in (
+        (made.texts, words, longer[0]),
+        (made.videos, films, longer[1]),
+    ):
+        for name in ("uncertain mean", "uncertain log_var"):
+            torch.testing.assert_close(code(other)[name], code(one)[name], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("form", BASES)
 def test_the_score_is_that_of_the_base(form):
     made = shaken(form)

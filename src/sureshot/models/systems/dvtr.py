@@ -26,6 +26,10 @@ Differs:
     of HiT's memory banks, of which no Gaussian is kept; the uniformity of samples in DUQ and PCME,
     and the agreement of DUQ's released branches, which know no pairs.
 
+    Both read the tokens of an item at unit length, as its global vector is. Frames and words of a
+    CLIP are about ten times as long, and next to those the global vector would hardly move a
+    variance.
+
     Both divide the W of means that are :math:`\sqrt D` long by D, or sigmoids would be 0 or 1.
 
     The temperature of the paper is fixed at 0.07. Without one of its own, ``well_posed`` leaves
@@ -46,6 +50,7 @@ from torch import Tensor, nn
 from torch.nn.functional import softplus
 
 from sureshot.models.layers.gaussian import Gaussian, HierarchicalGaussianHead, draw_samples
+from sureshot.models.layers.pooling import unit
 from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 from sureshot.models.losses.debiased import (
     Divergence,
@@ -295,6 +300,7 @@ class Dvtr(System):
         """Our own codes; none where eta comes from nothing."""
         if not self.learns:
             return {}
+        local = unit(local)  # as long as the global vector, which would count for little otherwise
         if not self.printed_mode:
             # The Gaussians read the base and must not bend it to their wishes.
             whole, local = whole.detach(), local.detach()

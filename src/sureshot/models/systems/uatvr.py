@@ -24,6 +24,9 @@ Differs:
     million parameters for both sides, and a plain mean; its own table 2 counts 2.1 million more
     with the heads, and 0.5 in the interaction, as the code has them.
 
+    ``paper`` adds the contrastive losses of both directions, as equation 6 does; the released code
+    and ``well_posed`` have their mean, next to which alpha and beta count double.
+
     ``released`` averages the matching over all positives, and takes its Gaussians' spreads for
     deviations where it samples and for variances in the divergence, with the mean of the samples as
     their mean. As in ``paper`` the divergence is summed over the batch, whose size beta then goes
@@ -36,7 +39,7 @@ Differs:
     as they are; in all modes it is the balanced one of `sureshot.models.losses.uncertainty`.
 
 References:
-    UATVR eq. 13; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
+    UATVR eq. 13, with eq. 4 to 6 as its similarity loss; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
 """
 
 import math
@@ -238,7 +241,9 @@ class Uatvr(System):
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
     ) -> dict[str, Scalar]:
         """The loss of the tokens' similarities and, where they are on, of samples and Gaussians."""
-        found = {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
+        directions = 2 if self.config.mode == "paper" else 1  # eq. 6 is their sum
+        similarity = info_nce(self.similarity(texts, videos), self.scale, eta=eta)
+        found = {"similarity": directions * similarity}
         if not self.config.branch:
             return found
         one, other = gaussian_of(texts), gaussian_of(videos)

@@ -19,6 +19,7 @@ from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.systems.base import Sizes, text_tokens, video_tokens
 from sureshot.research.features import SplitFeatures
+from sureshot.research.training import data as data_module
 from sureshot.research.training.data import (
     FeaturePairs,
     Pairs,
@@ -313,6 +314,32 @@ def test_kept_frames_are_near_and_the_same_ever_after(encoder, item, tmp_path):
     np.testing.assert_array_equal(keeping(item, 0, 2), first)
     other = TrainingFrames(encoder, 3, Sampling("spread", 2.0), kept=tmp_path / "frames")
     assert len(other(item, 0, 0)) == 3  # another rule has a file of its own
+
+
+@pytest.mark.parametrize(
+    ("settings", "files"),
+    [
+        ({"augment": "crop_flip"}, 1),
+        ({"augment": "rand_augment"}, 1),
+        ({"sampling": Sampling("phase", 2.0)}, 3),
+        ({"sampling": Sampling("random"), "augment": "rand_augment"}, 3),
+    ],
+)
+def test_what_chance_does_to_frames_is_done_to_kept_ones(
+    encoder, item, tmp_path, monkeypatch, settings, files
+):
+    settings = {"sampling": Sampling("segments"), **settings}
+    plain = TrainingFrames(encoder, 4, **settings)
+    keeping = TrainingFrames(encoder, 4, **settings, kept=tmp_path / "frames")
+    seen = [keeping(item, 0, epoch) for epoch in range(3)]
+    for epoch, kept in enumerate(seen):
+        apart = np.abs(kept.astype(int) - plain(item, 0, epoch))
+        assert apart.mean() < 4, "the draws are not those of frames that are decoded each time"
+    assert len({one.tobytes() for one in seen}) > 1
+    assert len(list((tmp_path / "frames").glob("*/*.jpg"))) == files
+    monkeypatch.setattr(data_module, "sampled_frames", None)  # nothing is decoded any more
+    for epoch, kept in enumerate(seen):
+        np.testing.assert_array_equal(keeping(item, 0, epoch), kept)
 
 
 def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(encoder, item, tmp_path):

@@ -224,8 +224,6 @@ def test_not_everything_can_be_held_out(place):
         ),
         (lambda: EncoderRecipe(words=32), "encoder.words goes with an encoder that is trained too"),
         (lambda: EncoderRecipe(fps=0.0), "encoder.fps"),
-        (lambda: TrainingConfig(keep_frames=True, sampling="phase"), "keep_frames.*sampling"),
-        (lambda: TrainingConfig(keep_frames=True, augment="crop_flip"), "keep_frames.*augment"),
         (lambda: TrainingConfig(save_every=-1), "training.save_every"),
         (
             lambda: TrainingConfig(sampling="head").for_encoder(EncoderRecipe()),

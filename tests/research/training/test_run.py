@@ -433,7 +433,8 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     ]
     assert (found.videos, found.captions) == (6, 12)
     assert found.pairs == (12 if settings else 6)
-    assert found.decoded == (6 * 2 if settings else 0) and found.kept == 0
+    # Each caption of a video is in a batch of its own, and its frames are not held until the next.
+    assert found.decoded == (12 * 2 if settings else 0) and found.kept == 0
     assert found.seconds > 0 and found.hours > 0 and (found.encoding > 0) == (not settings)
     train(recipe, to=tmp_path, settings=settings, cache=tmp_path / "cache")
     steps = [entry for entry in read_log(tmp_path / LOG) if "losses" in entry]
@@ -461,6 +462,10 @@ def test_kept_frames_are_told_with_their_size(place):
     found = dry_run(place / "recipe.toml", settings=(*ALL, "training.keep_frames=true"))
     assert 1000 < found.kept < 1e6
     assert "12 decoded once and kept, about" in found.text()
+    drawn = (*ALL, "training.keep_frames=true", "training.sampling=random", "training.epochs=3")
+    drawn = dry_run(place / "recipe.toml", settings=drawn)
+    assert "12 decoded in every epoch and kept, about" in drawn.text()
+    assert 2 * found.kept < drawn.kept < 4 * found.kept
 
 
 ORACLES = [

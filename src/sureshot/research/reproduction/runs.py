@@ -37,7 +37,7 @@ from sureshot.research.scores import code_texts, code_videos, similarity, text_m
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import train_splits
+from sureshot.research.training.run import FRAMES, train_splits
 from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
 
@@ -141,7 +141,14 @@ def train_run(
     """Train by a recipe in a folder, go on with it, or read what was trained there."""
     train, val, _ = data.splits(target.data)
     return train_splits(
-        data.resolve(recipe), [train], val, folder, notes, resume=True, cache=data.cache
+        data.resolve(recipe),
+        [train],
+        val,
+        folder,
+        notes,
+        resume=True,
+        cache=data.cache,
+        frames=folder.parent.parent / FRAMES,  # next to runs and models: all of them share it
     )
 
 

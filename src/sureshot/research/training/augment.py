@@ -20,6 +20,7 @@ Augment = Literal["none", "crop_flip", "rand_augment"]
 
 _SCALE = (0.5, 1.0)  # share of a frame's area that a crop keeps
 _RATIO = (3 / 4, 4 / 3)  # width of a crop over its height
+SHORTEST_CROP = math.sqrt(_SCALE[0] * _RATIO[0])  # its shorter side over that of a square frame
 _TRIES = 10
 _CHANGES, _CHANCE = 4, 0.5  # changes drawn for a video, and how often each is made
 _STRENGTH, _SPREAD, _STRONGEST = 7.0, 0.5, 10.0  # of a change, and its deviation

@@ -1,6 +1,7 @@
 """What is trained on: captions and the videos they describe, as tokens, in batches."""
 
 import hashlib
+import math
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from sureshot.research.features import (
     padded_texts,
     sampled_frames,
 )
-from sureshot.research.training.augment import Augment, augmented
+from sureshot.research.training.augment import SHORTEST_CROP, Augment, augmented
 from sureshot.research.training.distributed import rank, union, world
 from sureshot.research.training.encoder_tuning import Tuned
 
@@ -371,7 +372,9 @@ class TrainingFrames:
 
     Attributes:
         encoder: says how large frames are.
-        kept: folder where frames are kept from epoch to epoch; None decodes each time.
+        kept: folder where frames are kept as they are before a change by chance, so that each
+            video is decoded once, or once per epoch where chance decides which frames; None
+            decodes each time.
     """
 
     encoder: TrainedEncoder
@@ -395,15 +398,33 @@ class TrainingFrames:
         Raises:
             VideoError, OSError: the video cannot be read.
         """
+        drawn = (self.seed, epoch, video)
+        draw = np.random.default_rng(drawn)
+        size = augmented(self.augment, self.encoder.frame_size, self.encoder.side, draw)
         if self.kept is None:
-            return self._decoded(item, np.random.default_rng((self.seed, epoch, video)))
+            return sampled_frames(item, self.frames, size, self.sampling, draw)
+        # A crop is cut out of frames large enough that the smallest is not enlarged.
+        large = math.ceil(self.encoder.side / SHORTEST_CROP)
+        unchanged = large if self.augment == "crop_flip" else self.encoder.frame_size
+        which = (*drawn, self.augment) if self.sampling.is_drawn else None
         rule = (self.frames, self.sampling.kind, self.sampling.fps, self.encoder.side)
-        key = hashlib.sha256(f"{item_key(item)} {rule}".encode()).hexdigest()
+        named = f"{item_key(item)} {rule} {self.augment == 'crop_flip'} {which}"
+        key = hashlib.sha256(named.encode()).hexdigest()
         path = self.kept / key[:2] / f"{key[2:]}.jpg"
         try:
-            return read_filmstrip(path)
+            frames = read_filmstrip(path)
         except VideoError:  # not kept yet, or damaged
-            frames = self._decoded(item, np.random.default_rng(self.seed))
+            fresh = sampled_frames(item, self.frames, unchanged, self.sampling, draw)
+            frames = self._keep(path, item, fresh)
+        if self.augment == "none":
+            return frames
+        assert callable(size)
+        return np.stack([size(frame) for frame in frames])
+
+    def _keep(
+        self, path: Path, item: Item, frames: UInt8[np.ndarray, "frames height width 3"]
+    ) -> UInt8[np.ndarray, "frames height width 3"]:
+        """Write the frames of an item, and read them as all later epochs see them."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             write_filmstrip(path, frames)
@@ -412,10 +433,4 @@ class TrainingFrames:
                 f"The frames of {item.id} cannot be kept in {self.kept}: {error}. Free some space, "
                 "or set training.keep_frames to false."
             ) from None
-        return read_filmstrip(path)  # as all later epochs see them
-
-    def _decoded(
-        self, item: Item, draw: np.random.Generator
-    ) -> UInt8[np.ndarray, "frames height width 3"]:
-        size = augmented(self.augment, self.encoder.frame_size, self.encoder.side, draw)
-        return sampled_frames(item, self.frames, size, self.sampling, draw)
+        return read_filmstrip(path)

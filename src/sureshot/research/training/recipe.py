@@ -120,7 +120,8 @@ class TrainingConfig(Ranged):
             crop and flip a video (X-Pool, T-MASS); or ``rand_augment``, four random changes a video
             (DUQ).
         keep_frames: whether the sampled frames of a tuned encoder are kept as JPEG in the folder of
-            the run, so that each video is decoded once and not in every epoch.
+            the run, before ``augment`` changes them, so that each video is decoded once and not for
+            every caption of every epoch; once per epoch where ``sampling`` draws which frames.
     """
 
     key: ClassVar[str] = "training"
@@ -144,17 +145,6 @@ class TrainingConfig(Ranged):
     sampling: SamplingKind | None = None
     augment: Augment = "none"
     keep_frames: bool = False
-
-    def __post_init__(self) -> None:
-        """Refuse values out of range and what does not go together."""
-        Ranged.__post_init__(self)
-        drawn = self.sampling is not None and Sampling(self.sampling).is_drawn
-        if self.keep_frames and (drawn or self.augment != "none"):
-            change = f'sampling = "{self.sampling}"' if drawn else f'augment = "{self.augment}"'
-            raise SureshotError(
-                f"Setting training.keep_frames keeps the frames of an epoch for all others, and "
-                f"{change} makes them differ; leave one of the two out."
-            )
 
     def for_encoder(self, encoder: EncoderRecipe) -> "TrainingConfig":
         """These settings with what the encoder decides filled in."""

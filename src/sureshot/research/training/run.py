@@ -127,9 +127,9 @@ class Task(ABC):
         return tuned(self.encoder, self.system, recipe.encoder.words, recipe.training.seed)
 
     def pixel_pairs(
-        self, network: Tuned, folder: Path, memory: FrameMemory | None = None
+        self, network: Tuned, frames: Path, memory: FrameMemory | None = None
     ) -> data.PixelPairs:
-        """Pairs to train on, from frames that are decoded in each epoch or kept in the folder."""
+        """Pairs to train on, from frames that are decoded each time or kept in a folder."""
         config, rule = self.recipe.training, self.note.rule
         read = data.TrainingFrames(
             encoder=network.encoder,
@@ -137,15 +137,23 @@ class Task(ABC):
             sampling=Sampling(config.sampling or rule.kind, rule.fps),
             augment=config.augment,
             seed=config.seed,
-            kept=folder / FRAMES if config.keep_frames else None,
+            kept=frames if config.keep_frames else None,
         )
         shared = memory if read.steady else None
         return data.PixelPairs(self.splits, network, read, config.workers, memory=shared)
 
     def run(
-        self, folder: Path, notes: Notes, *, resume: bool = False, cache: Path | None = None
+        self,
+        folder: Path,
+        notes: Notes,
+        *,
+        resume: bool = False,
+        cache: Path | None = None,
+        frames: Path | None = None,
     ) -> loop.TrainingResult:
         """Train on features of a frozen encoder, or the encoder too, on frames.
+
+        ``frames`` is where ``training.keep_frames`` keeps them; None is the folder of the run.
 
         A video that cannot be read is left out. With a tuned encoder, ``unreadable.txt`` in the
         run's folder lists these.
@@ -157,7 +165,7 @@ class Task(ABC):
         pairs: data.Pairs
         if self.recipe.encoder.tuned:
             network = self.tuned()
-            pairs = self.pixel_pairs(network, folder, memory)
+            pairs = self.pixel_pairs(network, frames or folder / FRAMES, memory)
         else:
             self.encode(notes, cache)
             pairs = self.feature_pairs()
@@ -270,10 +278,11 @@ def train_splits(
     *,
     resume: bool = False,
     cache: Path | None = None,
+    frames: Path | None = None,
 ) -> loop.TrainingResult:
-    """Train by a recipe on splits that are read already; see `train`."""
+    """Train by a recipe on splits that are read already; see `train` and `Task.run`."""
     task = RetrievalTask(recipe, splits, held, notes)
-    return task.run(folder, notes, resume=resume, cache=cache)
+    return task.run(folder, notes, resume=resume, cache=cache, frames=frames)
 
 
 def open_recipe(
@@ -475,8 +484,10 @@ class DryRun:
         data: titles of the sets that are trained on.
         pairs: pairs per epoch, as are ``steps``.
         groups: the weights, those that stay as they are last.
-        decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept.
-        kept: bytes that kept frames take on disk; 0 if none are kept.
+        decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept. Where
+            frames are kept, those of the first epoch.
+        kept: bytes that kept frames take on disk, of all epochs; 0 if none are kept.
+        redrawn: whether each epoch has frames of its own to decode and keep.
         seconds: time of a step, the median of a few after the first.
         measured: pairs of a measured step.
         encoding: seconds that a frozen encoder takes per video; 0 if it is trained too.
@@ -495,6 +506,7 @@ class DryRun:
     frames: int
     decoded: int
     kept: int
+    redrawn: bool
     device: str
     seconds: float
     measured: int
@@ -535,8 +547,9 @@ class DryRun:
         if not self.decoded:
             return "decoded once, and their features are kept"
         if not self.kept:
-            return f"{self.decoded:,} decoded in every epoch (training.keep_frames does it once)"
-        return f"{self.decoded:,} decoded once and kept, about {self.kept / 1e6:,.0f} MB"
+            return f"{self.decoded:,} decoded in every epoch (fewer with training.keep_frames)"
+        often = "in every epoch" if self.redrawn else "once"
+        return f"{self.decoded:,} decoded {often} and kept, about {self.kept / 1e6:,.0f} MB"
 
 
 def dry_run(
@@ -572,6 +585,7 @@ def dry_run(
             groups = _groups(run, network)
             taken = [step.seconds for step in islice(run.epoch(0), _STEPS)]
         kept = [path.stat().st_size for path in Path(scratch).rglob("*.jpg")]
+        redrawn = Sampling(config.sampling or read.encoder.sampling).is_drawn
     owner = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
     number = {video: place for place, video in enumerate(dict.fromkeys(owner))}
     passes, videos = task.system.passes, sum(len(split.items) for split in splits)
@@ -579,18 +593,20 @@ def dry_run(
         [number[video] for video in owner], batch=config.batch, captions=config.captions or "one"
     )
     seconds = statistics.median(taken[-(_STEPS - 1) :])
+    pairs_each = passes * len(owner if config.captions == "all" else number)
     return DryRun(
         data=tuple(split.title() for split in splits),
         videos=videos,
         captions=len(owner),
         epochs=config.epochs,
-        pairs=passes * len(owner if config.captions == "all" else number),
+        pairs=pairs_each,
         batch=config.batch,
         steps=steps,
         groups=groups,
         frames=task.note.frames,
-        decoded=videos * task.note.frames if read.encoder.tuned else 0,
-        kept=int(statistics.mean(kept) * videos) if kept else 0,
+        decoded=(videos if kept else pairs_each) * task.note.frames if read.encoder.tuned else 0,
+        kept=int(statistics.mean(kept) * videos * (config.epochs if redrawn else 1)) if kept else 0,
+        redrawn=redrawn,
         device=task.device,
         seconds=seconds,
         measured=min(config.batch, len(set(pairs.video_of))),

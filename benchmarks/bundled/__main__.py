@@ -70,7 +70,8 @@ def main() -> None:
     if options.write:
         with replace_file(head_path()) as fresh:
             save_file(weights(network), fresh)
-        write_text(words_path(), "\n".join(caption_words(train.items)) + "\n")
+        words = caption_words(train.items)
+        write_text(words_path(), "".join(f"{word} {n}\n" for word, n in words.items()))
         print(f"wrote {head_path().name}: make the bank and the card next")
 
 

@@ -64,15 +64,16 @@ def rooms() -> dict[str, list[Item]]:
     return {family: [item for item in held if item.family == family] for family in ROOMS}
 
 
-def caption_words(items: Sequence[Item], least: int = 2) -> list[str]:
-    """Words of two letters and more that stand in as many captions, in their order as texts."""
+def caption_words(items: Sequence[Item], least: int = 2) -> dict[str, int]:
+    """Words of two letters and more that stand in as many captions, and in how many each does."""
     count = Counter(
         word
         for item in items
         for caption in item.captions
         for word in set(_WORD.findall(caption.lower()))
     )
-    return sorted(word for word, captions in count.items() if captions >= least and len(word) > 1)
+    known = sorted(word for word, n in count.items() if n >= least and len(word) > 1)
+    return {word: count[word] for word in known}
 
 
 def captioned() -> Iterator[Item]:

@@ -529,3 +529,68 @@ def test_those_of_one_call_are_encoded_together_as_each_alone() -> None:
         alone = TinyEncoder().encode_texts([text])
         for name in ("sentence", "words", "mask", "truncated"):
             assert np.allclose(getattr(one, name), getattr(alone, name), atol=1e-6)
+
+
+# --- words ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def named(tmp_path_factory):
+    """Two videos and a folder, indexed with the bundled model."""
+    videos = tmp_path_factory.mktemp("named") / "videos"
+    (videos / "beach").mkdir(parents=True)
+    coloured(videos / "VID_2085.mp4", ["red"], seconds=1, rate=4)
+    coloured(videos / "beach" / "blue.mp4", ["blue"], seconds=1, rate=4)
+    coloured(videos / "beach" / "elefant.mp4", ["green"], seconds=1, rate=4)
+    sureshot.index(videos, db=videos.parent / "index", workers=1)
+    return open_index(videos.parent / "index")
+
+
+def test_a_misspelt_word_is_replaced_and_searched_for(named):
+    answer = named.search("a girafe on a steet")
+    assert (answer.query, answer.typed) == ("a giraffe on a street", "a girafe on a steet")
+    assert answer.warnings[0] == (
+        "Showing results for “a giraffe on a street”. "
+        "--no-correct searches for “a girafe on a steet” instead."
+    )
+    right = named.search("a giraffe on a street")
+    assert [(hit.path, hit.score) for hit in answer] == [(hit.path, hit.score) for hit in right]
+    assert right.typed == "" and not any("Showing" in note for note in right.warnings)
+
+
+def test_who_insists_gets_what_was_typed(named):
+    answer = named.search("a girafe", correct=False)
+    assert (answer.query, answer.typed) == ("a girafe", "")
+    assert answer.warnings[0] == (
+        "No caption that the model learned from had “girafe”, so it may not know what that is."
+    )
+
+
+def test_a_name_that_nothing_else_is_known_of_is_searched_alone(named):
+    answer = named.search("VID_2085")
+    assert [name.path.name for name in answer.names] == ["VID_2085.mp4"]
+    assert (answer.hits, answer.confidence) == ((), None)
+    assert answer.warnings == ("Only names were searched, as the model knows no word of this.",)
+    assert "by name: " in repr(answer)
+    assert answer.to_dict()["names"][0]["path"].endswith("VID_2085.mp4")
+
+
+def test_names_are_apart_from_what_the_pictures_show(named):
+    answer = named.search("beach")
+    assert [(name.path.name, name.videos) for name in answer.names] == [("beach", 2)]
+    assert len(answer) > 0
+    assert named.search("beach", folder=named.store.videos()[0].path).names == ()
+
+
+def test_a_word_of_a_name_is_not_corrected(named):
+    answer = named.search("an elefant in the picture")
+    assert answer.query == "an elefant in the picture"
+    assert [name.path.name for name in named.search("elefant").names] == ["elefant.mp4"]
+
+
+def test_many_sentences_are_corrected_one_by_one(named):
+    answers = list(named.search_many(["a girafe", "a dog", "VID_2085"]))
+    assert [answer.typed for answer in answers] == ["a girafe", "", ""]
+    assert [len(answer.names) for answer in answers] == [0, 0, 1]
+    typed = list(named.search_many(["a girafe"], correct=False))
+    assert typed[0].query == "a girafe"

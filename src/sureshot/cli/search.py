@@ -312,6 +312,9 @@ PerVideo = Annotated[
         show_default="3, more where other videos do not fill the answer",
     ),
 ]
+Correct = Annotated[
+    bool, typer.Option(help="Replace misspelt words by the nearest that the model knows.")
+]
 MergeCopies = Annotated[bool, typer.Option(help="Show near-copies as one row.")]
 Video = Annotated[
     str, typer.Argument(metavar="FILE[@TIME]", help="A video or photo, indexed or not.")
@@ -369,6 +372,7 @@ def search(
     ask: Judge = False,
     per_video: PerVideo = None,
     merge_copies: MergeCopies = True,
+    correct: Correct = True,
     coverage: Coverage = "90%",
     min: Min = "0%",
     db: Db = None,
@@ -401,7 +405,11 @@ def search(
         "merge_copies": merge_copies,
     }
     if like is None:
-        wanted |= {"coverage": _share(coverage, "coverage"), "min": _share(min, "min")}
+        wanted |= {
+            "correct": correct,
+            "coverage": _share(coverage, "coverage"),
+            "min": _share(min, "min"),
+        }
     if asks:
         converse(searcher, wanted, as_json=as_json)
     elif from_file is not None:
@@ -413,7 +421,7 @@ def search(
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
         _show(one, as_json, searcher.store.settings.frame_rate, explain, play)
         if ask:
-            judge_answer(searcher, query, limit if limit < 3 else 3)
+            judge_answer(searcher, one.query, limit if limit < 3 else 3)
     return 0
 
 

@@ -216,6 +216,8 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
     if answer.hits and answer.confidence is not None:
         print_verdict(out, answer)
     print_notes(out, answer.warnings)
+    for line in answer.name_rows(short):
+        out.print(Text(line, overflow="fold"))
     known = answer.has_percentages
     names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
     rows = [

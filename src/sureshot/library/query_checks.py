@@ -4,11 +4,12 @@ import functools
 import math
 import re
 import unicodedata
-from collections.abc import Sequence, Set
+from collections.abc import Container, Sequence
 from importlib.resources import files
 
 from sureshot.errors import QueryError
 from sureshot.models.encoders import Encoder, TextFeatures
+from sureshot.models.encoders.base import Vocabulary
 from sureshot.text import other_script, plain
 
 _LONGEST = 100_000  # characters of a query that are looked at
@@ -55,7 +56,12 @@ def parse_time(text: str) -> float:
     return seconds
 
 
-def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], bool]:
+def is_empty_word(word: str) -> bool:
+    """Whether a word in small letters says nothing of a picture, such as "the" or "after"."""
+    return word in _EMPTY or word in ("a", "i")
+
+
+def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...], bool]:
     """Words that are not in a vocabulary, and whether nothing else of a text is known.
 
     Words such as "the" and "after" say nothing of a picture; nor do numbers and signs.
@@ -73,7 +79,7 @@ def unknown_words(text: str, vocabulary: Set[str]) -> tuple[tuple[str, ...], boo
     return unknown, len(unknown) == len(set(words))
 
 
-def _is_known(word: str, vocabulary: Set[str]) -> bool:
+def _is_known(word: str, vocabulary: Container[str]) -> bool:
     stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS)]
     return any(
         stem in vocabulary or any(stem + ending in vocabulary for ending in _ENDINGS)
@@ -113,6 +119,81 @@ def _telling_words() -> tuple[tuple[frozenset[str], frozenset[str]], ...]:
     return tuple((words - english, english - words) for words in by_name.values())
 
 
+_TALKS = "(?:talk|speak|sing|chat|rap|argu|lectur)(?:e?s|ing)?"
+_LANGUAGES = """
+    arabic bengali chinese dutch english french german greek hebrew hindi italian japanese korean
+    latin mandarin polish portuguese punjabi russian spanish swedish tamil turkish urdu vietnamese
+"""
+_LANGUAGE = f"(?:{'|'.join(_LANGUAGES.split())})"
+_MONTHS = "january|february|april|june|july|august|september|october|november|december"
+_DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_PERIODS = "day|week|weekend|month|year|night|spring|summer|autumn|fall|winter"
+_NAMES = """
+    adam alice andrew angela anna anne barbara ben carol caroline charlie charlotte chris
+    claire daniel david diana elizabeth ella emily emma eric eva george hannah helen henry ian jack
+    james jane jason jennifer jessica jim joe john jonas joseph julia karen kate kevin laura leo
+    linda lisa lucas lucy maria marie martin mary max mia michael mike nicole nina noah oliver
+    olivia oscar paul peter richard robert ryan sarah simon sofia sophia steve susan thomas tim tom
+    william
+"""
+# What a picture does not show, by what this model lacks: the words it is asked for with.
+_LIMITS = {
+    "does not understand {}": r"not|no|without|never|nobody|nothing|none|neither|except|\w+n['’]t",
+    "hears nothing ({})": (
+        r"(?<!sing a )(?<!singing a )(?<!sings a )(?:music(?! videos?)|songs?)|sounds?"
+        r"|nois(?:es?|y)|loud(?:ly)?|audio|voices?|melody|melodies|lyrics|silence|silent|soundtracks?|hear[sd]?"
+        r"|hearing|narrat(?:es?|ing|ion|or)"
+    ),
+    "does not know what is said ({})": (
+        rf"{_TALKS} (?:\w+ )?about|{_TALKS} (?:in )?{_LANGUAGE}|(?<!that )says?|said|saying"
+        r"|mention(?:s|ing)?|discuss(?:es|ing)?|speech(?:es)?|accent"
+    ),
+    "knows no dates or times ({})": (
+        rf"yesterday|today|tomorrow|tonight|(?:last|this|next) (?:{_PERIODS})"
+        rf"|\w+ (?:{_PERIODS})s? ago|(?:19|20)\d\d|{_MONTHS}|{_DAYS}|\d\d?:\d\d"
+        r"|\d\d? ?(?:am|pm)|o['’]clock"
+    ),
+}
+_LIMITS_OF_SMALL = {
+    "reads no text ({})": (
+        r"text|written|subtitles?|titled|that (?:reads?|says?)|words?|letters?"
+        r"|(?:license|number) plates?"
+    ),
+    "does not count ({})": (
+        r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|exactly|\d{1,3}"
+    ),
+    "knows few names ({})": rf"{'|'.join(_NAMES.split())}",
+}
+_KNOWN_NAME = 20  # captions with a word in capitals, from which on the model may know its looks
+_CAPITAL = re.compile(r"(?<=[\w,] )[A-Z][a-z]\w*")
+
+
+@functools.cache
+def _limits(of_small: bool) -> dict[str, re.Pattern[str]]:
+    listed = _LIMITS | (_LIMITS_OF_SMALL if of_small else {})
+    return {lack: re.compile(rf"(?<!\w)(?:{words})(?!\w)", re.I) for lack, words in listed.items()}
+
+
+def limits(text: str, vocabulary: Vocabulary | None) -> str:
+    """What of a query no model of pictures sees, in a sentence; empty where nothing was found.
+
+    Args:
+        vocabulary: that of a small model, which cannot read, count or tell people apart either.
+    """
+    found = {}
+    for lack, pattern in _limits(vocabulary is not None).items():
+        if match := pattern.search(text):
+            found[lack] = match[0]
+    if vocabulary is not None:
+        for word in _CAPITAL.findall(text):
+            if vocabulary.captions.get(word.lower(), 0) < _KNOWN_NAME:
+                found.setdefault("knows few names ({})", word)
+    lacks = [lack.format(f"“{plain(word)}”") for lack, word in found.items()]
+    if not lacks:
+        return ""
+    return f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
+
+
 _SHOWN = 3  # words that are named
 _REMEDY = (
     "Say it in English, or index with a multilingual model such as google/siglip2-base-patch16-224."
@@ -122,13 +203,14 @@ _REMEDY = (
 def text_warnings(
     encoder: Encoder, texts: Sequence[str], features: TextFeatures
 ) -> tuple[str, ...]:
-    """A warning for a text that is too long, and for one in a language the encoder does not know.
+    """What the model does not see or read of some texts, and a language that it does not know.
 
     Args:
         texts: cleaned.
         features: what the encoder made of them.
     """
-    warnings = []
+    lacks = (limits(text, encoder.vocabulary) for text in texts)
+    warnings = list(dict.fromkeys(filter(None, lacks)))
     if features.truncated.any():
         longest = features.mask.shape[1]
         warnings.append(
@@ -141,11 +223,12 @@ def text_warnings(
     elif encoder.latin_only and any(looks_foreign(text) for text in texts):
         warnings.append(f"This does not look like English, and the model {knows}. {_REMEDY}")
     elif encoder.vocabulary is not None:
-        found = [unknown_words(text, encoder.vocabulary) for text in texts]
+        found = [unknown_words(text, encoder.vocabulary.captions) for text in texts]
         words = list(dict.fromkeys(word for unknown, _ in found for word in unknown))
         if words:
             warnings.append(
-                f"No caption that the model learned from had {_listed(words)}; check the spelling."
+                f"No caption that the model learned from had {_listed(words)}, so it may "
+                f"not know what that is."
             )
         elif any(nothing for _, nothing in found):
             warnings.append("Name something that can be seen; nothing here says what to look for.")
@@ -159,7 +242,8 @@ def is_foreign(encoder: Encoder, text: str) -> bool:
     """
     if encoder.latin_only and (other_script(text) or looks_foreign(text)):
         return True
-    return encoder.vocabulary is not None and unknown_words(text, encoder.vocabulary)[1]
+    known = encoder.vocabulary
+    return known is not None and unknown_words(text, known.captions)[1]
 
 
 def _listed(words: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
-from sureshot.library.results import Copy, FrameScore, Hit
+from sureshot.library.results import Copy, FrameScore, Hit, NameMatch
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures
@@ -249,6 +249,9 @@ class Query:
         like: the video that more like it is looked for; None for a sentence.
         at: seconds of the moment in that video; None for the whole of it.
         warnings: what the user should know about the text.
+        typed: the sentence as it was given, where misspelt words of it were replaced; else empty.
+        names: videos and folders whose names match, the first of ``names_found``.
+        only_names: whether the model knows no word of the text, and names match.
     """
 
     text: str
@@ -262,6 +265,10 @@ class Query:
     like: Path | None = None
     at: float | None = None
     warnings: tuple[str, ...] = ()
+    typed: str = ""
+    names: tuple[NameMatch, ...] = ()
+    names_found: int = 0
+    only_names: bool = False
 
     def __post_init__(self) -> None:
         for name in ("limit", "per_video"):

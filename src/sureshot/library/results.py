@@ -2,7 +2,7 @@
 
 import html
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +29,13 @@ NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first
 def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
     """Paths with what was wrong with each, for JSON."""
     return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
+
+
+def absence(*, missing: bool, away: bool) -> str:
+    """What follows the path of a file that is not there; empty for others."""
+    if away:
+        return " (not there now)"
+    return " (gone)" if missing else ""
 
 
 WEAK = 0.2  # probability below which a hit is called weak
@@ -106,9 +113,7 @@ class Hit:
     @property
     def mark(self) -> str:
         """What follows a path whose file is not there; empty for others."""
-        if self.away:
-            return " (not there now)"
-        return " (gone)" if self.missing else ""
+        return absence(missing=self.missing, away=self.away)
 
     @property
     def peak(self) -> float:
@@ -151,6 +156,35 @@ class Hit:
 
 
 @dataclass(frozen=True, slots=True)
+class NameMatch:
+    """A video or a folder whose name has the words of a query; its pictures need not show them.
+
+    Attributes:
+        path: the file, or the folder.
+        videos: how many videos are in the folder; None for a video.
+        missing: whether the file is gone from where it was indexed.
+        away: whether its whole folder or disk is not there, so that it may come back.
+    """
+
+    path: Path
+    videos: int | None = None
+    missing: bool = False
+    away: bool = False
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        name = video_id(self.path) if self.videos is None else None
+        return asdict(self) | {"id": name, "path": printable(self.path)}
+
+    @property
+    def mark(self) -> str:
+        """What follows the path: how many videos are in a folder, or that a file is not there."""
+        if self.videos is not None:
+            return f"/ ({counted(self.videos, 'video')})"
+        return absence(missing=self.missing, away=self.away)
+
+
+@dataclass(frozen=True, slots=True)
 class Confidence:
     """How sure an answer is, as a calibration on labelled queries has it.
 
@@ -181,8 +215,8 @@ class Answer:
     """The ranked moments for one query: a sequence of hits that prints as a table.
 
     Attributes:
-        query: the sentence, or the video that more like it was asked for.
-        hits: best first; empty where nothing is indexed.
+        query: the sentence that was searched for, or the video that more like it was asked for.
+        hits: best first; empty where nothing is indexed, and where only names were searched.
         status: how sure the answer is. Until a confidence has been calibrated on labelled queries
             this is "not calibrated": scores then only order the hits, and even a query that nothing
             answers has a best hit. Hits of an answer that is "probably not here" are the nearest
@@ -191,6 +225,10 @@ class Answer:
         seconds: time the search took.
         warnings: what the user should know about this answer.
         confidence: the numbers behind the status; None where nothing was calibrated.
+        typed: the sentence as it was given, where misspelt words of it were replaced; else empty.
+        names: the first videos and folders whose names have all words of the query. They are no
+            hits, and have no percentages.
+        names_found: how many there are.
     """
 
     query: str
@@ -201,6 +239,15 @@ class Answer:
     seconds: float
     warnings: tuple[str, ...] = ()
     confidence: Confidence | None = None
+    typed: str = ""
+    names: tuple[NameMatch, ...] = ()
+    names_found: int = 0
+
+    def name_rows(self, shown: Callable[[Path], str] = plain) -> list[str]:
+        """The names that match, a line each, with their paths as ``shown`` makes them."""
+        more = self.names_found - len(self.names)
+        rows = [f"by name: {shown(name.path)}{name.mark}" for name in self.names]
+        return [*rows, *([f"by name: {more} more"] if more > 0 else [])]
 
     @property
     def has_percentages(self) -> bool:
@@ -274,6 +321,9 @@ class Answer:
             "searched": self.searched,
             "seconds": round(self.seconds, 4),
             "warnings": list(self.warnings),
+            "typed": self.typed,
+            "names": [name.to_dict() for name in self.names],
+            "names_found": self.names_found,
             "hits": [hit.to_dict() for hit in self.hits],
         }
 
@@ -287,7 +337,8 @@ class Answer:
             for h in self.hits
         ]
         said = [] if self.confidence is None else ["".join(self.verdict)]
-        return "\n".join([head, *said, *(f"note: {plain(w)}" for w in self.warnings), *rows])
+        notes = [f"note: {plain(w)}" for w in self.warnings]
+        return "\n".join([head, *said, *notes, *self.name_rows(), *rows])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""
@@ -306,7 +357,7 @@ class Answer:
         ]
         columns = ("", "best at", *(["right"] if known else []), "time", "score", "video")
         said = self.status if self.confidence is None else html.escape("".join(self.verdict))
-        return _html(f"{head} · {said}", columns, rows, self.warnings)
+        return _html(f"{head} · {said}", columns, rows, [*self.warnings, *self.name_rows()])
 
 
 @dataclass(frozen=True, slots=True)

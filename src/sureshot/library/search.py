@@ -10,11 +10,18 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import QueryError, StoreError, VideoError
+from sureshot.errors import QueryError, StoreError, VideoError, option
 from sureshot.library import confidence
-from sureshot.library.query_checks import clean, is_foreign, text_warnings
+from sureshot.library.file_names import FileNames
+from sureshot.library.query_checks import (
+    clean,
+    is_foreign,
+    looks_foreign,
+    text_warnings,
+)
 from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking, every_window
 from sureshot.library.results import Answer, Description, Descriptions
+from sureshot.library.spelling import corrected
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
@@ -25,12 +32,14 @@ from sureshot.progress import Progress, Silent
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
-from sureshot.text import counted, plain, printable
+from sureshot.text import counted, other_script, plain, printable
 from sureshot.trust.card import Calibration
 from sureshot.trust.signals import QueryContext, word_counts
 
 _MOST = 24  # windows of a long video that are looked at
 _FOREIGN = "No percentages: they hold for words that the model knows."
+_SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
+_ONLY_NAMES = "Only names were searched, as the model knows no word of this."
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
 _TEXTS = 64  # encoded at once
@@ -248,6 +257,7 @@ class Searcher:
         self._comparing = similarity_for(encoder, self.bank)
         self._sentences = Sentences(encoder)
         self._candidates = Candidates(store, self._comparing)
+        self._names = FileNames(store)
         self.refresh_card()
 
     def refresh_card(self) -> None:
@@ -285,6 +295,7 @@ class Searcher:
         folder: str | Selection | None = None,
         per_video: int | None = None,
         merge_copies: bool = True,
+        correct: bool = True,
         coverage: float = 0.9,
         min: float = 0.0,
     ) -> Answer:
@@ -298,6 +309,7 @@ class Searcher:
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             merge_copies: whether copies of a video share a row.
+            correct: whether misspelt words are replaced by the nearest that the model knows.
             coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
             min: leave out hits that are right with a lower probability than this.
@@ -312,13 +324,19 @@ class Searcher:
             folder=folder,
             per_video=per_video,
             merge_copies=merge_copies,
+            correct=correct,
             coverage=coverage,
             min=min,
         )
         return answer
 
     def search_many(
-        self, queries: Sequence[str], *, folder: str | Selection | None = None, **options: Any
+        self,
+        queries: Sequence[str],
+        *,
+        folder: str | Selection | None = None,
+        correct: bool = True,
+        **options: Any,
     ) -> Iterator[Answer]:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
@@ -327,9 +345,14 @@ class Searcher:
         options["folder"] = self._selected(folder)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
-            asked = self._queries(queries[first : first + _TOGETHER], **options)
+            texts = [clean(text) for text in queries[first : first + _TOGETHER]]
+            meant = [self._corrected(text) if correct else text for text in texts]
+            asked = [
+                self._with_names(one, typed)
+                for one, typed in zip(self._queries(meant, **options), texts, strict=True)
+            ]
             near = self._candidates.near_each(asked)
-            answers = self._answers([self._candidates.with_hits(one) for one in near])
+            answers = self._answers([self._with_hits(one) for one in near])
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
@@ -433,6 +456,34 @@ class Searcher:
             for text, features in encoded
         ]
 
+    def _with_hits(self, ranking: Ranking) -> Ranking:
+        return ranking if ranking.query.only_names else self._candidates.with_hits(ranking)
+
+    def _corrected(self, text: str) -> str:
+        """A cleaned text without misspelt words, as far as it is known what was meant."""
+        known = self.encoder.vocabulary
+        if known is None or other_script(text) or looks_foreign(text):
+            return text
+        return corrected(text, known, self._names.has)
+
+    def _with_names(self, asked: Query, typed: str) -> Query:
+        """A query with the names that match it, and with what to know about its words."""
+        names, found = self._names.matches(typed, asked.folder)
+        only = found > 0 and is_foreign(self.encoder, asked.text)
+        warnings = [_ONLY_NAMES] if only else [*asked.warnings]
+        if typed == asked.text:
+            typed = ""
+        else:
+            warnings.insert(0, _SHOWING.format(plain(asked.text), option("correct", False), typed))
+        return replace(
+            asked,
+            typed=typed,
+            names=names,
+            names_found=found,
+            only_names=only,
+            warnings=tuple(warnings),
+        )
+
     def _context(self, queries: Sequence[Query], searched: int) -> QueryContext:
         """What percentages depend on besides the scores."""
         backgrounds = [self._comparing.background(query.codes) for query in queries]
@@ -477,11 +528,14 @@ class Searcher:
         folder, notes = ranking.query.folder, [*ranking.query.warnings]
         notes += [folder.note] if isinstance(folder, VideoSet) and folder.note else []
         warnings = [*notes, *ranking.notes, *self.store.trouble()]
-        if not ranking.hits:
+        if not ranking.hits and not ranking.query.only_names:
             warnings.append(ranking.query.why_nothing(searched or self.store.count()))
         return Answer(
             query=ranking.query.text,
             hits=ranking.hits,
+            typed=ranking.query.typed,
+            names=ranking.query.names,
+            names_found=ranking.query.names_found,
             status="not calibrated",
             model=self.encoder.name,
             searched=searched,

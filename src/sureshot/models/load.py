@@ -24,6 +24,7 @@ from sureshot.models.encoders.base import (
     FrameFeatures,
     TextFeatures,
     VideoFeatures,
+    Vocabulary,
     pool_grid,
     stack,
 )
@@ -317,7 +318,7 @@ class Retriever(ModelSimilarity):
         self.name, self.dim = str(folder), checkpoint.model.stem.sizes.dim
         self.channels, self.latin_only = encoder.channels, encoder.latin_only
         self.frame_size = encoder.frame_size
-        self.vocabulary: frozenset[str] | None = None
+        self.vocabulary: Vocabulary | None = None
         self.frames = checkpoint.encoder.frames
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
 

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -139,6 +140,24 @@ class Store:
             found, damaged = integrity.records(self._tables)
         self._damaged_rows = len(damaged)
         return sorted(found, key=lambda record: record.path)
+
+    def paths(self, known: int | None = None) -> tuple[int, Any]:
+        """The texts of the paths of all videos that can be found, an arrow array in no order.
+
+        Args:
+            known: the version whose paths are known; of that one they are not read again.
+
+        Returns:
+            The version of the table of videos, and the paths; None for those that are known.
+        """
+
+        def act(table: Any) -> tuple[int, Any]:
+            if table.version == known:
+                return table.version, None
+            return table.version, table.to_table(columns=["path"], filter="windows > 0")["path"]
+
+        with as_store_error(self.location, "read"):
+            return self._tables.use("videos", act)
 
     def each_video(self) -> Iterator[VideoRecord]:
         """Every video in no order, a part at a time; damaged rows are left out."""

@@ -93,11 +93,16 @@ async def search(
     min: Annotated[
         float, Query(description="Leave out hits that are less likely right.", ge=0, lt=1)
     ] = 0.0,
+    correct: Annotated[
+        bool, Query(description="Replace misspelt words by the nearest that the model knows.")
+    ] = True,
 ) -> Response:
     """Moments that a sentence describes, best first."""
 
     def find(searcher: Searcher, **wanted: Any) -> Answer:
-        return session.batcher.search(searcher, q, coverage=coverage, min=min, **wanted)
+        return session.batcher.search(
+            searcher, q, coverage=coverage, min=min, correct=correct, **wanted
+        )
 
     return await _page(request, session, session.searches, find, options, cursor)
 

@@ -147,6 +147,7 @@ model_of(results.FrameScore)
 model_of(results.Copy, id=str, text=str)
 model_of(results.Hit, id=str, peak=float, weak=bool, text=_Text)
 model_of(results.Confidence)
+model_of(results.NameMatch, id=(str | None))
 model_of(results.Description)
 AnswerReply = model_of(
     results.Answer, base=Document, verdict=str, note=str, hint=str, next=(str | None)

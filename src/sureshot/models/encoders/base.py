@@ -6,7 +6,7 @@ they are differentiated, and a search must not wait for torch to import.
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
@@ -18,6 +18,19 @@ from sureshot.media.signature import FrameSize
 
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
 Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Vocabulary:
+    """The words that an encoder of texts knows.
+
+    Attributes:
+        captions: in how many of the captions that it learned from a word in small letters was.
+        is_token: whether its tokenizer has a word whole, as it has frequent words and names.
+    """
+
+    captions: Mapping[str, int]
+    is_token: Callable[[str], bool] = lambda word: False
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,8 +121,8 @@ class Encoder(Protocol):
         ...
 
     @property
-    def vocabulary(self) -> frozenset[str] | None:
-        """Words of the captions that it learned from, in small letters; None if not known."""
+    def vocabulary(self) -> Vocabulary | None:
+        """The words that it knows; None if that is not known."""
         ...
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:

@@ -35,7 +35,14 @@ from safetensors.numpy import load_file
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.backbone import CHANNELS, GRID, SIDE, WIDEST, Backbone, resized_whole
-from sureshot.models.encoders.base import FrameFeatures, Images, Pixels, TextFeatures, unit_vectors
+from sureshot.models.encoders.base import (
+    FrameFeatures,
+    Images,
+    Pixels,
+    TextFeatures,
+    Vocabulary,
+    unit_vectors,
+)
 from sureshot.models.encoders.minilm import DIM as MINILM_DIM
 from sureshot.models.encoders.minilm import MiniLM
 from sureshot.paths import cache_dir
@@ -191,9 +198,13 @@ class BundledEncoder(_TwoNetworks):
         self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
 
     @cached_property
-    def vocabulary(self) -> frozenset[str]:
+    def vocabulary(self) -> Vocabulary:
         """Words that stood in two or more of the captions it was tuned on."""
-        return frozenset(words_path().read_text("utf-8").split())
+        lines = map(str.split, words_path().read_text("utf-8").splitlines())
+        return Vocabulary({word: int(captions) for word, captions in lines}, self._is_token)
+
+    def _is_token(self, word: str) -> bool:
+        return self._minilm.is_token(word)
 
     @cached_property
     def fingerprint(self) -> str:
@@ -298,7 +309,7 @@ class BridgeEncoder(_TwoNetworks):
     people caption videos: :math:`f(x) M` for a frame, :math:`t - m_t` for a text.
     """
 
-    vocabulary: frozenset[str] | None = None
+    vocabulary: Vocabulary | None = None
     name = "bridge"
     dim = MINILM_DIM
 

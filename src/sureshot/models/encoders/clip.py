@@ -27,7 +27,13 @@ from safetensors import SafetensorError, safe_open
 from sureshot.errors import ModelError, option
 from sureshot.files import file_digest
 from sureshot.media.signature import FrameSize
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, token_words
+from sureshot.models.encoders.base import (
+    FrameFeatures,
+    Images,
+    TextFeatures,
+    Vocabulary,
+    token_words,
+)
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
 
@@ -468,7 +474,7 @@ class ClipEncoder:
         self.side: int = self._preprocessing.side
         self.frame_size: FrameSize = self._preprocessing.resize
         self.latin_only: bool = text.vocab_size < _MULTILINGUAL
-        self.vocabulary: frozenset[str] | None = None
+        self.vocabulary: Vocabulary | None = None
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
         self.tokenizer = Tokenizer(

@@ -44,6 +44,10 @@ class MiniLM:
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
 
+    def is_token(self, word: str) -> bool:
+        """Whether a word in small letters is one token."""
+        return self._tokenizer.token_to_id(word) is not None
+
     def encode(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts of any number and length; tokens after the 128th are dropped, with a flag.
 

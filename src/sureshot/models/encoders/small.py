@@ -23,7 +23,7 @@ from torch.nn.functional import normalize
 
 from sureshot.errors import ModelError
 from sureshot.files import write_json
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
 from sureshot.models.layers.transformer import Block
 from sureshot.models.weights import device_for, save_weights, with_weights
 
@@ -87,7 +87,7 @@ class SmallEncoder:
     """The encoder, with the weights of seed 0 unless others are given."""
 
     latin_only = False
-    vocabulary: frozenset[str] | None = None
+    vocabulary: Vocabulary | None = None
     dim, channels = _DIM, _CHANNELS
     frame_size = side = _SIDE
 

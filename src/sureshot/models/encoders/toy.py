@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
 
 COLOURS: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
@@ -32,7 +32,7 @@ class TinyEncoder:
     """Eight colour dimensions, sixteen for everything else, in pure numpy."""
 
     latin_only = True
-    vocabulary: frozenset[str] | None = None
+    vocabulary: Vocabulary | None = None
     name = "tiny"
     dim = len(COLOURS) + _WORDS
     channels = 3

@@ -1,0 +1,154 @@
+"""Misspelt words of a query, and the nearest words that the model knows."""
+
+import functools
+import math
+import re
+from collections.abc import Callable
+from importlib.resources import files
+from typing import TYPE_CHECKING
+
+from sureshot.models.encoders.base import Vocabulary
+
+if TYPE_CHECKING:
+    from symspellpy import SymSpell
+    from symspellpy.suggest_item import SuggestItem
+
+# Four letters and more, and neither part of a name such as VID_2085, beach.mp4 or doesn't.
+_WORD = re.compile(r"(?<![\w'’.@/\\])[^\W\d_]{4,}(?![\w'’@/\\])(?!\.\w)")
+_FARTHEST = 2  # letters put in, left out, changed, or exchanged with their neighbour
+_FEWEST = 3  # captions of a word that others are corrected to
+_FREQUENT = 50  # captions from which on a word of them is taken for right
+_TIMES = 20  # a word of captions is taken for a slip of one that so many times as many have
+_LETTERS = 5  # that a query of which the list reads a prefix; what is found does not depend on it
+_SOUNDS = (
+    ("ph", "f"),
+    ("ck", "k"),
+    ("qu", "k"),
+    ("wh", "w"),
+    ("sh", "1"),
+    ("ch", "2"),
+    ("th", "3"),
+)
+_LIKE = str.maketrans("cqzy", "kksi")
+
+
+class Speller:
+    """Finds misspelt words, and what was meant by them.
+
+    A word is taken for right if a list of English words, the model's tokenizer or many captions
+    have it. One that is not is corrected to a word of the captions that is near to it by its
+    letters: the shorter it is, the nearer. What is nearest to nothing stays as it is, as names do.
+    """
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        self._captions = vocabulary.captions
+        self._is_token = vocabulary.is_token
+
+    @functools.cached_property
+    def _english(self) -> frozenset[str]:
+        listed = files("symspellpy").joinpath("frequency_dictionary_en_82_765.txt")
+        lines = listed.read_text("utf-8-sig").splitlines()
+        return frozenset(line.partition(" ")[0] for line in lines)
+
+    @functools.cached_property
+    def _near(self) -> "SymSpell":
+        """The words that others are corrected to."""
+        from symspellpy import SymSpell
+
+        near = SymSpell(_FARTHEST, prefix_length=_LETTERS)
+        for word, captions in self._captions.items():
+            if captions >= _FEWEST and len(word) > 2 and self._is_listed(word):
+                near.create_dictionary_entry(word, captions)
+        return near
+
+    def corrections(self, text: str, is_name: Callable[[str], bool]) -> dict[str, str]:
+        """The misspelt words of a text, and the word that was meant by each.
+
+        Args:
+            is_name: whether a word stands in the name of something that is searched.
+        """
+        found = {}
+        for match in _WORD.finditer(text):
+            word = match[0]
+            # A capital letter within a sentence begins a name, unless all of it is in capitals.
+            named = word[0].isupper() and text[: match.start()].strip() and not text.isupper()
+            meant = None if named or not word.isascii() else self._meant(word.lower())
+            if meant is not None and not is_name(word):
+                found[word] = meant
+        return found
+
+    def _is_listed(self, word: str) -> bool:
+        return self._is_token(word) or word in self._english
+
+    def _is_right(self, word: str) -> bool:
+        # The list of English words, which takes longest, comes last.
+        return self._captions.get(word, 0) >= _FREQUENT or self._is_listed(word)
+
+    def _meant(self, word: str) -> str | None:
+        """The nearest of the words by letters and sound, of several the more frequent one."""
+        if self._is_right(word):
+            return None
+        if word.endswith("s") and not word.endswith(("os", "ss")) and self._is_right(word[:-1]):
+            return None
+        from symspellpy import Verbosity
+
+        near = self._near.lookup(word, Verbosity.ALL, max_edit_distance=_FARTHEST)
+        is_joined = any(
+            self._captions.get(word[:cut], 0) >= 5 and self._captions.get(word[cut:], 0) >= 5
+            for cut in range(3, len(word) - 2)
+        )
+        fitting = [one for one in near if self._fits(word, one, is_joined)]
+        return min(fitting, key=functools.partial(_cost, word)).term if fitting else None
+
+    def _fits(self, word: str, found: "SuggestItem", is_joined: bool) -> bool:
+        """Whether a near word can have been meant: chance brings short words near to one another.
+
+        Args:
+            is_joined: whether two words make it up, as in "firetruck".
+        """
+        meant, letters = found.term, len(word)
+        is_heard, is_mixed = sounds(meant) == sounds(word), sorted(meant) == sorted(word)
+        if self._captions.get(word, 0) * _TIMES > found.count:
+            return False
+        if meant[0] != word[0] and not is_heard and not is_mixed:
+            return False
+        if found.distance > 1:
+            is_near = letters >= (6 if is_heard else 8) and len(meant) > letters - 2
+            return is_near and not is_joined
+        if letters == 4:
+            return is_mixed
+        return letters > 5 or is_heard or is_mixed or len(meant) != letters
+
+
+def _cost(word: str, found: "SuggestItem") -> float:
+    heard = sounds(found.term) == sounds(word)
+    return found.distance - 0.75 * heard - 0.4 * math.log10(found.count)
+
+
+def sounds(word: str) -> str:
+    """The consonants of a word as they are heard, about, after its first letter.
+
+    Examples:
+        >>> sounds("elefant") == sounds("elephant"), sounds("bycicle") == sounds("bicycle")
+        (True, True)
+    """
+    for letters, sound in _SOUNDS:
+        word = word.replace(letters, sound)
+    word = word.translate(_LIKE)
+    heard = word[0] + re.sub("[aeiou]", "", word[1:])
+    return re.sub(r"(.)\1+", r"\1", heard)
+
+
+@functools.lru_cache(maxsize=4)
+def _speller(vocabulary: Vocabulary) -> Speller:
+    return Speller(vocabulary)
+
+
+def corrected(text: str, vocabulary: Vocabulary, is_name: Callable[[str], bool]) -> str:
+    """A text with the words that were meant in the place of misspelt ones.
+
+    Args:
+        is_name: whether a word stands in the name of something that is searched.
+    """
+    meant = _speller(vocabulary).corrections(text, is_name)
+    return _WORD.sub(lambda match: meant.get(match[0], match[0]), text) if meant else text

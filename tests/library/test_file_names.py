@@ -1,0 +1,101 @@
+"""Videos and folders are found by their names, apart from what their pictures show."""
+
+from pathlib import Path
+
+import pytest
+
+from sureshot.library.file_names import FileNames
+from sureshot.paths import absolute
+from sureshot.store.index import Store
+from sureshot.store.vector_search import VideoSet
+from tests.encoded import make_store, random_windows, record
+
+TOP = Path("/films")
+PATHS = [
+    "VID_2085.mp4",
+    "VID_2086.mp4",
+    "beach/dog.mp4",
+    "beach/sunset.mp4",
+    "2019/Urlaub Ostsee/beach volley.mp4",
+    "2019/Ärzte live/GOPR0123.MP4",
+    "dogs and cats.mkv",
+    "carnival.mp4",
+    "seven.mp4",
+    "street 7/house.mp4",
+]
+
+
+@pytest.fixture(scope="module")
+def names(tmp_path_factory):
+    store = make_store(tmp_path_factory.mktemp("names") / "db")
+    for number, path in enumerate(PATHS):
+        store.write(record(TOP / path), random_windows(1, seed=number))
+    return FileNames(store)
+
+
+@pytest.mark.parametrize(
+    "query, found",
+    [
+        ("VID_2085", ["VID_2085.mp4"]),
+        ("vid 2085", ["VID_2085.mp4"]),
+        ("2085", ["VID_2085.mp4"]),
+        ("VID_2085.mp4", ["VID_2085.mp4"]),
+        ("vid", ["VID_2085.mp4", "VID_2086.mp4"]),
+        ("beach", ["beach", "2019/Urlaub Ostsee/beach volley.mp4"]),  # a folder once, not its films
+        ("the beach in 2019", ["2019/Urlaub Ostsee/beach volley.mp4"]),
+        ("a dog on a beach", ["beach/dog.mp4"]),
+        ("dog", ["beach/dog.mp4", "dogs and cats.mkv"]),
+        ("cat", ["dogs and cats.mkv"]),
+        ("arzte", ["2019/Ärzte live"]),
+        ("ÄRZTE LIVE", ["2019/Ärzte live"]),
+        ("car", []),  # not carnival
+        ("a red car on a street", []),
+        ("7", []),  # too little
+        ("street 7", ["street 7"]),
+        ("mp4", []),
+        ("films", []),  # the folder that all are in
+        ("the and", []),
+        ("", []),
+        ("(.*", []),
+        ("%", []),
+    ],
+)
+def test_names_with_all_words_of_a_query(names, query, found):
+    shown, number = names.matches(query, None)
+    assert [str(name.path.relative_to(TOP)) for name in shown] == found
+    assert number == len(found)
+
+
+def test_folders_say_how_many_videos_they_hold(names):
+    (folder, video), _ = names.matches("beach", None)
+    assert (folder.videos, folder.mark, folder.to_dict()["id"]) == (2, "/ (2 videos)", None)
+    assert (video.videos, len(video.to_dict()["id"])) == (None, 32)
+    assert video.mark == " (not there now)"
+
+
+def test_only_the_videos_that_are_searched_count(names):
+    assert names.matches("dog", TOP / "beach")[1] == 1
+    chosen = VideoSet(ids=frozenset({record(TOP / "dogs and cats.mkv").id}), words="chosen")
+    assert [name.path.name for name in names.matches("dog", chosen)[0]] == ["dogs and cats.mkv"]
+
+
+def test_the_first_five_are_shown_of_many(tmp_path):
+    store = make_store(tmp_path / "db")
+    for number in range(12):
+        name = "other.mp4" if number > 8 else f"match {number}.mp4"
+        store.write(record(TOP / str(number) / name), random_windows(1, seed=number))
+    shown, number = FileNames(store).matches("match", None)
+    assert (len(shown), number) == (5, 9)
+
+
+def test_names_follow_the_index(tmp_path):
+    store = make_store(tmp_path / "db")
+    names = FileNames(store)
+    assert names.matches("holiday", None) == ((), 0)
+    assert not names.has("holiday")
+    for number, name in enumerate(["holiday.mp4", "work.mp4"]):
+        Store.open(store.location).write(record(TOP / name), random_windows(1, seed=number))
+    assert names.matches("holiday", None)[1] == 1
+    assert names.has("Holiday")
+    store.remove(list(store.at([absolute(TOP / "holiday.mp4")]).values()))
+    assert names.matches("holiday", None)[1] == 0

@@ -265,15 +265,21 @@ def test_hits_that_are_probably_wrong_are_not_cut_unless_asked(tmp_path, clip):
     assert export(absent, tmp_path / "absent", min=0.0).written
 
 
-def test_a_cut_looks_like_its_source(tmp_path):
+@pytest.mark.parametrize(
+    ("name", "codec", "pixels"),
+    [("source.mkv", "ffv1", "bgr0"), ("source.mov", "prores_ks", "yuv422p10le")],
+)
+def test_a_cut_looks_like_its_source(tmp_path, name, codec, pixels):
     """Fine detail in motion, which a small bit rate smears."""
     rng = np.random.default_rng(0)
     still = rng.integers(60, 190, (200, 200)).astype(float)
     for axis in (0, 1):
         still = (still + np.roll(still, 1, axis) + np.roll(still, 2, axis)) / 3
     shown = [np.stack([still[n : n + 96, n : n + 128]] * 3, -1).astype(np.uint8) for n in range(20)]
-    source = film(tmp_path / "source.mkv", shown, rate=10, codec="ffv1")
+    source = film(tmp_path / name, shown, rate=10, codec=codec, pixels=pixels)
     with av.open(cut(source, 0.0, 2.0, tmp_path / "cut.mp4")) as container:
+        context = container.streams.video[0].codec_context
+        assert (context.codec.canonical_name, context.pix_fmt) == ("h264", "yuv420p")
         frames = [f.to_ndarray(format="rgb24").astype(float) for f in container.decode(video=0)]
     error = np.mean([(a - b) ** 2 for a, b in zip(frames, shown, strict=True)])
     assert 10 * np.log10(255**2 / error) > 45  # decibels

@@ -591,3 +591,33 @@ def test_stills_of_a_large_film_are_decoded_a_few_at_once_and_leave_no_decoder(t
     after_one, after_all, most = map(int, ran.stdout.split())
     assert (after_one, after_all) == (0, 0)
     assert most <= 4 * 6
+
+
+def test_stills_share_memory_by_what_their_decoders_hold():
+    # Four at once, whatever their size, took 4 GB for a film of 7680 x 4320.
+    order = []
+
+    def second():
+        with media_video._Room(1) as room:
+            room.take(400_000_000)
+            order.append("second")
+
+    with media_video._Room(1) as room:
+        room.take(400_000_000)
+        waiting = threading.Thread(target=second, daemon=True)
+        waiting.start()
+        while not room._changed._waiters:
+            assert waiting.is_alive()
+        for _ in range(10):
+            with media_video._Room(2) as small:
+                small.take(100_000_000)
+        order.append("first")
+    waiting.join()
+    assert order == ["first", "second"]
+
+
+def test_a_still_that_hangs_keeps_others_waiting_for_a_while_only(monkeypatch):
+    monkeypatch.setattr(media_video, "_PATIENCE", 0.01)
+    with media_video._Room(1) as hanging, media_video._Room(1) as other:
+        hanging.take(10**12)
+        other.take(10**12)

@@ -40,6 +40,8 @@ _IN_FLIGHT = 1 << 27  # pixels that the threads of one decoder hold together
 _GROWTH = 4  # times as many pixels as declared that a frame may have midway
 _ROOM = 1 << 23  # pixels that it may have in any case: 4096 x 2048
 _MOST_THREADS = 16  # ffmpeg itself takes no more
+_KEPT = 8  # frames that a decoder keeps to work out others from, and that are on their way
+_PER_THREAD = 1 << 24  # bytes that a thread takes, however small its frames
 _HEAD = 4096  # bytes that identify a playlist
 _BUFFER = 1 << 16  # bytes that ffmpeg asks for at once
 
@@ -148,11 +150,14 @@ def within_budget(items: Iterable[_Item], budget: TimeBudget) -> Iterator[_Item]
         yield item
 
 
-def limit_decoder(stream: Any) -> None:
+def limit_decoder(stream: Any) -> int:
     """Limit the frames of a PyAV video stream that is not decoded yet, or refuse it.
 
     Frames that grow beyond the limit midway are damage to its decoder. Large frames get fewer
     threads, as each thread holds one.
+
+    Returns:
+        About how many bytes the decoder will hold.
     """
     context = stream.codec_context
     width, height = context.width, context.height
@@ -165,6 +170,9 @@ def limit_decoder(stream: Any) -> None:
     stream.thread_type = "AUTO"
     context.thread_count = max(1, min(_MOST_THREADS, _IN_FLIGHT // most, (os.cpu_count() or 1) + 1))
     context.options = {"max_pixels": str(most)}
+    form, threads = context.format, context.thread_count
+    frame = width * height * (form.bits_per_pixel if form else 12) // 8
+    return int(frame * (_KEPT + threads) + _PER_THREAD * threads)
 
 
 @contextmanager

@@ -93,8 +93,8 @@ _STATING = frozenset({"matroska,webm", "flv", "mov,mp4,m4a,3gp,3g2,mj2"})
 _ASF = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # begins the properties of a WMV file
 _HEAD = 1 << 13  # bytes that hold the properties of a file
 _SEEK = 5.0  # seconds ahead from which seeking beats decoding
-# A page asks for a hundred stills at once; a decoder of large frames holds up to 0.2 GB.
-_TURNS = threading.BoundedSemaphore(4)
+_STILLS = 600_000_000  # bytes that decoders of stills hold together; a page asks for a hundred
+_OPENING = 150_000_000  # bytes that ffmpeg may take to look into one
 _PATIENCE = 10.0  # seconds; the page gives a still up after 30
 _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
@@ -110,11 +110,13 @@ class Video:
         duration: seconds that the container claims; 0 where it claims nothing believable.
         note: what went wrong but did not stop it, empty if nothing did.
         frames: the frames that are left to read.
+        held: about how many bytes its decoder holds.
     """
 
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self.note = ""
+        self.held = 0
         self.frames: Iterator[Frame] = iter(())
         self._seek: Callable[[float], None] | None = None
 
@@ -191,7 +193,7 @@ def _open_file(
     container = opened.enter_context(open_container(source.path, budget))
     stream = picture_stream(container)
     video = Video(_claimed_duration(container, stream))
-    limit_decoder(stream)
+    video.held = limit_decoder(stream)
     if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
         stream.codec_context.skip_frame = "NONKEY"
     clock = Clock(stream)
@@ -423,11 +425,13 @@ def frames_at(
     current = following = None
     frames: Iterator[Frame] = iter(())
     seeks = True
-    with _turn(), contextlib.ExitStack() as opened:
+    with contextlib.ExitStack() as opened, _Room(min(len(times), 2)) as room:
         for time in times:
             if current is None or (seeks and time - current.time > _SEEK):
                 nearer = contextlib.ExitStack()
-                first, rest = nearer.enter_context(_open_before(path, time))
+                first, rest = nearer.enter_context(
+                    _open_before(path, time, room if current is None else None)
+                )
                 # A GIF, or a film with one keyframe, begins at its start however far one seeks: to
                 # do that for each time would take as often as long.
                 seeks = current is None or first.time > current.time
@@ -446,23 +450,58 @@ def frames_at(
     return images
 
 
-@contextlib.contextmanager
-def _turn() -> Iterator[None]:
-    """Wait while many others decode stills, but not forever for one that hangs."""
-    taken = _TURNS.acquire(timeout=_PATIENCE)
-    try:
-        yield
-    finally:
-        if taken:
-            _TURNS.release()
+class _Room:
+    """Memory that decoders of stills share; a context manager for those of one call.
+
+    Args:
+        decoders: how many of one video are open at once.
+    """
+
+    _changed = threading.Condition()
+    _free = _STILLS
+
+    def __init__(self, decoders: int) -> None:
+        self._decoders = decoders
+        self._taken = 0
+
+    def take(self, held: int) -> None:
+        """Give back what was taken, and wait until others leave room for decoders of so many bytes.
+
+        Where none of them ends for long they hang, and are not waited for.
+        """
+        with _Room._changed:
+            self._give_back()
+            wanted = min(held * self._decoders, _STILLS)
+            while _Room._free < wanted and _Room._changed.wait(_PATIENCE):
+                pass
+            _Room._free -= wanted
+            self._taken = wanted
+
+    def _give_back(self) -> None:
+        _Room._free += self._taken
+        self._taken = 0
+        _Room._changed.notify_all()
+
+    def __enter__(self) -> "_Room":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        with _Room._changed:
+            self._give_back()
 
 
 @contextlib.contextmanager
-def _open_before(path: Path, time: float) -> Iterator[tuple[Frame, Iterator[Frame]]]:
+def _open_before(
+    path: Path, time: float, room: _Room | None
+) -> Iterator[tuple[Frame, Iterator[Frame]]]:
     """The last frame of a video that a seek can find at or before a time, and those after it."""
     for back in _BACK:
         source = Source(path=path, kind="file", size=0, mtime_ns=0)
+        if room:
+            room.take(_OPENING)
         with open_video(source, decode="all") as video:
+            if room:
+                room.take(video.held)
             aim = min(time, video.duration) - back
             sought = aim > 0 and video.seek(aim)
             try:

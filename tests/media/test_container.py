@@ -178,7 +178,7 @@ class Ticking:
 
 
 def track(width, height):
-    return SimpleNamespace(codec_context=SimpleNamespace(width=width, height=height))
+    return SimpleNamespace(codec_context=SimpleNamespace(width=width, height=height, format=None))
 
 
 def test_only_time_inside_counts():

@@ -2,10 +2,11 @@
 # Everything lives in .venv; `make demo` and `make test` make it when it is not there.
 
 PYTHON ?= python3
-# A plain `torch` brings gigabytes of CUDA on Linux. Where your pip offers a CPU build of this
+# Only tests and research need it. A plain `torch` brings gigabytes of CUDA on Linux. Where your pip offers a CPU build of this
 # version it is taken; set TORCH= to any torch >= 2.6 you prefer.
 TORCH ?= torch==2.13.0
 VENV := .venv
+, := ,
 BIN := $(VENV)/bin
 # Your own folder: make demo VIDEOS=~/Videos
 VIDEOS ?=
@@ -71,18 +72,18 @@ faults: $(VENV)/ready-dev
 clean:
 	rm -rf $(VENV) .cache
 
-# uv takes seconds where pip takes minutes. It knows nothing of pip's settings, so that torch comes by
-# pip, and so does the rest where uv finds it nowhere.
+# uv is quicker than pip, where there is one and it finds all that pip finds: it knows nothing of
+# pip's settings. In the environment itself it would take 60 MB.
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
+INSTALL = uv pip install --quiet --python $(BIN)/python $(1) 2> /dev/null || $(PIP) install --no-compile $(1)
 
 $(VENV)/ready: pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sureshot needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(PIP) install --no-compile "$(TORCH)"
-	$(PIP) install "uv>=0.5" && $(UV) -e ".[web]" || $(PIP) install --no-compile -e ".[web]"
+	$(call INSTALL,-e .)
 	touch $@
 
 $(VENV)/ready-dev: $(VENV)/ready
-	$(UV) -e ".[dev]" || $(PIP) install --no-compile -e ".[dev]"
+	$(PIP) install --no-compile "$(TORCH)"
+	$(call INSTALL,-e ".[dev$(,)research$(,)s3$(,)onnx]")
 	touch $@

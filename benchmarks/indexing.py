@@ -4,12 +4,11 @@
 
 The loop is what one writes first: open a file, decode it whole, take twelve frames, give them to
 the network in torch, layer by layer, four at a time; on one thread, and again with as many as there
-are cores. Sureshot indexes with torch and, where it is installed, with OpenVINO. Each run is its
+are cores. Sureshot indexes with each engine that is installed. Each run is its
 own process, and the runs alternate, so that a noisy machine hurts all of them alike.
 """
 
 import argparse
-import importlib.util
 import resource
 import subprocess
 import sys
@@ -22,13 +21,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks import data
+from sureshot.errors import is_installed
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from sureshot.models.encoders.efficientnet import EfficientNetLite2
+    from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2
 
-KINDS = ("loop, one thread", "loop, all threads", "sureshot, torch", "sureshot, openvino")
+KINDS = (
+    "loop, one thread",
+    "loop, all threads",
+    "sureshot, torch",
+    "sureshot, openvino",
+    "sureshot, onnxruntime",
+)
 
 
 def main() -> None:
@@ -42,7 +48,7 @@ def main() -> None:
     if options.kind:
         measure(options.kind, folder)
         return
-    kinds = KINDS if importlib.util.find_spec("openvino") else KINDS[:-1]
+    kinds = [kind for kind in KINDS if is_installed(kind.rpartition(", ")[2]) or "loop" in kind]
     runs: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
         for kind in kinds:
@@ -72,7 +78,7 @@ def measure(kind: str, folder: Path) -> None:
     alone = kind == "loop, one thread"
     if alone:
         torch.set_num_threads(1)
-    engine = "openvino" if kind.endswith("openvino") else "torch"
+    engine = "torch" if kind.startswith("loop") else kind.rpartition(", ")[2]
     encoder = BundledEncoder("cpu", threads=1 if alone else None, engine=engine)
     if kind.startswith("loop"):
         encoder.backbone.net.forward = partial(layer_by_layer, encoder.backbone.net)  # type: ignore[method-assign]
@@ -88,7 +94,7 @@ def layer_by_layer(network: "EfficientNetLite2", x: "Tensor") -> "Tensor":
     """The network as its paper draws it, each step with memory of its own."""
     from torch.nn.functional import relu6
 
-    from sureshot.models.encoders.efficientnet import InvertedBottleneck
+    from sureshot.models.encoders.efficientnet_torch import InvertedBottleneck
 
     x = relu6(network.stem(x))
     for block in network.blocks:

@@ -35,14 +35,16 @@ def test_an_equation_lives_in_one_place() -> None:
     assert not {cited: where for cited, where in homes.items() if len(where) > 1}
 
 
-def test_openvino_is_imported_where_it_reports_to_nobody() -> None:
+def test_engines_are_imported_where_they_report_to_nobody() -> None:
     found = [
         name(path)
         for folder in ("src", "benchmarks", "tests", "examples")
         for path in (ROOT / folder).rglob("*.py")
-        if re.search(r"^\s*(import|from) openvino\b", path.read_text("utf-8"), re.MULTILINE)
+        if re.search(
+            r"^\s*(import|from) (openvino|onnxruntime)\b", path.read_text("utf-8"), re.MULTILINE
+        )
     ]
-    assert found == ["src/sureshot/models/encoders/openvino.py"]
+    assert found == ["src/sureshot/models/encoders/engines.py"]
 
 
 def test_values_of_many_fields_are_built_by_name() -> None:

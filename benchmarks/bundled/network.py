@@ -24,17 +24,17 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.bundled.heads import DROPOUT, LOGIT_SCALE
 from benchmarks.bundled.states import State, grouped
-from sureshot.models.encoders.backbone import CHANNELS
 from sureshot.models.encoders.bundled import (
     DIM,
     TEMPERATURE,
     TUNED_BLOCK,
     TUNED_LAYERS,
     BridgeEncoder,
-    image_weights,
+    image_network,
     text_folder,
 )
-from sureshot.models.encoders.efficientnet import EfficientNetLite2, InvertedBottleneck
+from sureshot.models.encoders.efficientnet import CHANNELS
+from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
 
@@ -54,7 +54,7 @@ class Network(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.bert = _minilm(text_folder())
-        self.image = EfficientNetLite2.load(image_weights())
+        self.image = EfficientNetLite2.of(image_network())
         self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
         self.label = nn.Linear(SENTENCE, DIM, bias=False)
         self.register_buffer("named", class_inputs(), persistent=False)

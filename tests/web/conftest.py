@@ -3,16 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
-
-from tests.paths import ROOT
-
-pytest.importorskip("fastapi", reason="the extra [web] is not installed")
-
 from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
+from tests.paths import ROOT
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 

@@ -16,7 +16,7 @@ import typer
 
 from sureshot.cli import index, manage, research, search
 from sureshot.cli.terminal import MistypedError, print_json
-from sureshot.errors import ArgumentError, SureshotError
+from sureshot.errors import ArgumentError, SureshotError, imports_for
 from sureshot.paths import refuse_credentials
 from sureshot.text import plain
 
@@ -123,7 +123,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         typed = _with_command(list(arguments)) or ["--help"]
         _refuse_unusable(typed)
-        code = app(typed, prog_name="sureshot", standalone_mode=False)
+        with imports_for(f"`sureshot {typed[0]}`"):
+            code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error), error.code, as_json)
         return 2 if isinstance(error, ArgumentError) else 1

@@ -1,6 +1,5 @@
 """`sureshot status`, `remove`, `reset`, `doctor`, `serve` and `calibrate`."""
 
-import importlib.util
 import os
 import sys
 import threading
@@ -36,7 +35,7 @@ from sureshot.cli.terminal import (
     print_paths,
     print_table,
 )
-from sureshot.errors import SureshotError, install_command
+from sureshot.errors import SureshotError
 from sureshot.paths import absolute_model, exists_at, index_place
 from sureshot.text import counted, plain
 
@@ -188,11 +187,6 @@ def serve(
     device: Device = None,
 ) -> int:
     """Serve a web page that searches your videos and plays the results. Ctrl-C ends it."""
-    missing = [name for name in ("fastapi", "uvicorn") if importlib.util.find_spec(name) is None]
-    if missing:
-        raise SureshotError(
-            f"The page needs {' and '.join(missing)}; get them with: {install_command('web')}"
-        )
     compute_alone()
     from sureshot.web.security import is_loopback
     from sureshot.web.server import run_server

@@ -69,8 +69,8 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="torch or openvino: what computes the bundled model's frames without a GPU.",
-        show_default="$SURESHOT_ENGINE, else openvino if installed",
+        help="openvino, onnxruntime or torch: what computes the bundled model's frames.",
+        show_default="$SURESHOT_ENGINE, else the first that works",
     ),
 ]
 Cache = Annotated[

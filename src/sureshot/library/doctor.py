@@ -3,20 +3,25 @@
 import os
 import platform
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
 
-from sureshot.errors import SureshotError, install_command, option
+from sureshot.errors import RESEARCH, SureshotError, install_command, is_installed, option
 from sureshot.paths import absolute, absolute_model, expand, index_place
 from sureshot.settings import read_json
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
-_PARTS = ("av", "pylance", "torch", "transformers", "numpy", "tokenizers")
+_PARTS = ("av", "pylance", "pyarrow", "numpy", "tokenizers", "fastapi")
+_EXTRAS: dict[str, tuple[Sequence[str], str, str]] = {
+    "research": (RESEARCH, "training, evaluation, reproduction, CLIP and SigLIP", "research"),
+    "object storage": (("botocore",), "indexes and videos in S3 buckets", "s3"),
+    "cluster": (("ray",), "indexing on many machines", "ray"),
+}
 _LOW_DISK = 1e9
 _State = Literal["ok", "note", "broken"]
 _Found = tuple[_State, str, str]  # state, detail and fix of a check
@@ -54,6 +59,7 @@ def examine(db: str | Path | None = None, model: str | None = None) -> list[Chec
         "other models": _cached_models,
         "processor": _processor,
         "engine": _engine,
+        **{name: partial(_extra, *extra) for name, extra in _EXTRAS.items()},
         "index": partial(_index, location),
         "disk": partial(_disk, location),
     }
@@ -132,28 +138,45 @@ def _kind(folder: Path) -> object:
 
 
 def _processor() -> _Found:
-    import torch
+    import sureshot.store  # noqa: F401 - it refuses a processor that Lance does not run on
 
     cores = f"{os.cpu_count()} cores"
+    if not is_installed("torch"):
+        return "ok", f"{cores}; a GPU would need torch (one is not needed)", ""
+    import torch
+
     if torch.cuda.is_available():
         return "ok", f"{torch.cuda.get_device_name()}, {cores}", ""
     return "ok", f"{cores}, no GPU that torch can use (one is not needed)", ""
 
 
 def _engine() -> _Found:
-    from sureshot.models.encoders.openvino import OPENVINO, engine_for, why_not
-    from sureshot.models.weights import device_for
+    from sureshot.models.encoders import engines
 
-    device = device_for(None)
-    if engine_for(None, device) == "openvino":
-        version = metadata.version(OPENVINO)
-        return "ok", f"OpenVINO {version} computes the frames of the bundled model", ""
-    detail = "torch computes the frames of the bundled model"
+    engine, device = engines.choose(None, None)
+    detail = f"{engines.TITLES[engine]} {metadata.version(engine)} computes the bundled model"
+    if engine != "torch":
+        others = [one for one in engines.ENGINES if one != engine and is_installed(one)]
+        more = f"; {option('engine')} also knows {' and '.join(others)}" if others else ""
+        return "ok", f"{detail}'s frames{more}", ""
     if device != "cpu":
-        return "ok", f"{detail}, on {device}", ""
-    if reason := why_not():
-        return "note", f"{detail}; {reason}", f"for half the time: {install_command('fast')}"
-    return "ok", f"{detail}, as was asked for", ""
+        return "ok", f"{detail}'s frames, on {device}", ""
+    if os.environ.get(engines.VARIABLE) == "torch":
+        return "ok", f"{detail}'s frames, as {engines.VARIABLE} asks", ""
+    reasons = " ".join(engines.why_not(one) for one in engines.ENGINES[:-1])
+    return (
+        "note",
+        f"{detail}'s frames. {reasons}",
+        f"for half the time: {install_command('openvino')}",
+    )
+
+
+def _extra(modules: Sequence[str], use: str, extra: str) -> _Found:
+    """Packages that the base installation leaves out."""
+    missing = [module for module in modules if not is_installed(module)]
+    if not missing:
+        return "ok", f"installed: {use}", ""
+    return "ok", f"not installed ({', '.join(missing)}): {use}", install_command(extra)
 
 
 def _model(name: str) -> _Found:

@@ -483,8 +483,8 @@ class Indexed:
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
         warnings: what the user should know about the index.
-        engine: what computed the frames, ``torch`` or ``openvino``; empty where none were, or where
-            the model leaves no choice.
+        engine: what computed the frames, ``openvino``, ``onnxruntime`` or ``torch``; empty where
+            none were, or where the model leaves no choice.
     """
 
     index: str = ""

@@ -21,6 +21,7 @@ from sureshot.files import replace_folder, write_json, write_text
 from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
 from sureshot.models.encoders.base import Encoder
+from sureshot.models.hub_bank import CONFIG, is_checkpoint
 from sureshot.models.hub_bank import FILE as BANK
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Sizes, load_system
@@ -29,7 +30,7 @@ from sureshot.settings import Ranged, Within, build, read_json, to_values, withi
 
 _WIDEST = 65_536  # numbers of a vector that any encoder gives
 FORMAT = 2
-CONFIG, WEIGHTS, CARD = "config.json", "model.safetensors", "README.md"
+WEIGHTS, CARD = "model.safetensors", "README.md"
 ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
 
@@ -219,15 +220,6 @@ def _built(stem: StemConfig, system: Mapping[str, Any], sizes: Sizes) -> Model:
     """A model with fresh weights."""
     made = Stem(stem, sizes)
     return Model(made, load_system(system, made.sizes))
-
-
-def is_checkpoint(folder: str | Path) -> bool:
-    """Whether a folder looks like one of ours: a config that names a system."""
-    try:
-        config = read_json(Path(folder) / CONFIG)
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and "system" in config and "stem" in config
 
 
 def read_config(

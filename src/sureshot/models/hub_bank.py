@@ -28,8 +28,10 @@ from sureshot.metrics.hubs import nearest_mean
 from sureshot.models import encoders
 from sureshot.models.encoders.base import TextFeatures
 from sureshot.paths import expand
+from sureshot.settings import read_json
 
 FILE = "bank.safetensors"
+CONFIG = "config.json"  # of a checkpoint
 NEAREST = 4  # videos from elsewhere that are averaged
 _NAMES = ("model", "source", "k", "weight")
 
@@ -142,6 +144,15 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 def home_of(model: str) -> Path:
     """The folder of what belongs to a model; of the bundled one in the package."""
     return Path(encoders.__file__).parent if model == "bundled" else expand(model)
+
+
+def is_checkpoint(folder: str | Path) -> bool:
+    """Whether a folder looks like one of ours: a config that names a system."""
+    try:
+        config = read_json(Path(folder) / CONFIG)
+    except (OSError, ValueError):
+        return False
+    return isinstance(config, dict) and "system" in config and "stem" in config
 
 
 def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
-from sureshot.errors import ModelError, VideoError, option
+from sureshot.errors import ModelError, VideoError, option, require_research
 from sureshot.files import file_digest
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders import load_encoder
@@ -29,7 +29,7 @@ from sureshot.models.encoders.base import (
     stack,
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
-from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
+from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of, is_checkpoint
 from sureshot.models.similarity import (
     HubCorrected,
     MeanFrames,
@@ -246,11 +246,8 @@ def load_searchable(
 
 def _without_bank(name: str, device: str | None, engine: str | None = None) -> Scorer:
     folder = expand(name)
-    if name not in _BUILT_IN and is_folder_at(folder):
-        from sureshot.models.checkpoint import is_checkpoint
-
-        if is_checkpoint(folder):
-            return _checkpoint(name, folder, device, engine)
+    if name not in _BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
+        return _checkpoint(name, folder, device, engine)
     there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
     if folder.is_absolute() and not there:
         raise ModelError(
@@ -264,6 +261,7 @@ def _without_bank(name: str, device: str | None, engine: str | None = None) -> S
 
 
 def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None) -> Scorer:
+    require_research(f"The trained model {name}")
     from sureshot.models.checkpoint import Checkpoint
     from sureshot.models.weights import device_for
 
@@ -287,6 +285,7 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
 
 def _refuse_system(name: str) -> None:
     """Say what is missing where a system is named instead of a model."""
+    require_research(f"The model {name}", "torch", "transformers")
     from sureshot.models.systems.base import find_system
 
     if find_system(name) is not None:

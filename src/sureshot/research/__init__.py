@@ -4,6 +4,15 @@ Importing this package is cheap: what needs numpy or torch is imported at its fi
 The names are listed in `__init__.pyi`.
 """
 
+from typing import Any
+
 import lazy_loader
 
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+from sureshot.errors import imports_for
+
+_load, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+
+
+def __getattr__(name: str) -> Any:
+    with imports_for(f"`{name}`"):
+        return _load(name)

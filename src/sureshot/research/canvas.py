@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from sureshot.errors import SureshotError, install_command
+from sureshot.errors import SureshotError, require_research
 from sureshot.files import replace_file
 from sureshot.media.contact_sheet import drawable
 
@@ -36,13 +36,10 @@ def ink_on(colour: str) -> str:
 
 def new_figure(height: float, *, width: float = WIDTH, constrained: bool = True) -> "Figure":
     """An empty figure of this size in inches, if matplotlib is installed."""
-    try:
-        from matplotlib.backends.backend_agg import FigureCanvasAgg
-        from matplotlib.figure import Figure
-    except ImportError:
-        raise SureshotError(
-            f"Figures need matplotlib, which is not installed: {install_command('plots')}"
-        ) from None
+    require_research("A figure", "matplotlib")
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(width, height), layout="constrained" if constrained else None)
     FigureCanvasAgg(figure)
     return figure

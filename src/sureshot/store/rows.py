@@ -27,7 +27,7 @@ from jaxtyping import Bool, Float, UInt8
 from sureshot.errors import ModelError, StoreError, SureshotError, option
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
-from sureshot.models.hub_bank import FILE, bank_of, home_of
+from sureshot.models.hub_bank import FILE, bank_of, home_of, is_checkpoint
 from sureshot.models.similarity import HubCorrected, MeanFrames
 from sureshot.paths import video_id
 from sureshot.s3 import object_path
@@ -560,8 +560,6 @@ def _correction(model: str, fingerprint: str) -> HubCorrected | None:
     """The hub correction of an encoder alone; None where there is none that can be used."""
     if not (home_of(model) / FILE).is_file():
         return None
-    from sureshot.models.checkpoint import is_checkpoint  # it imports torch
-
     try:
         bank = None if is_checkpoint(home_of(model)) else bank_of(model, fingerprint)
     except ModelError:  # a search says so; it costs candidates only

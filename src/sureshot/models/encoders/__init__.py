@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sureshot.errors import ModelError, option
+from sureshot.errors import ModelError, option, require_research
 from sureshot.models.encoders.base import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
 from sureshot.settings import read_json
 
 if TYPE_CHECKING:
-    from sureshot.models.encoders.openvino import Precision
+    from sureshot.models.encoders.engines import Precision
 
 __all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
 
@@ -21,8 +21,8 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             ``tiny``, ``small`` (to be trained with a system), a local folder, or the hub id of a
             CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-        engine: ``torch`` or ``openvino``, which the bundled models and ``bridge`` know; None takes
-            OpenVINO where it is installed.
+        engine: ``openvino``, ``onnxruntime`` or ``torch``, which the bundled models and ``bridge``
+            know; None takes the first that works.
     """
     if name in ("bundled", "bundled-bf16", "bridge"):
         from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
@@ -31,7 +31,7 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             return BridgeEncoder(device, engine=engine)
         precision: Precision = "f32" if name == "bundled" else "bf16"
         return BundledEncoder(device, engine=engine, precision=precision)
-    if engine == "openvino":
+    if engine not in (None, "torch"):
         raise ModelError(
             f"The model {name} computes with torch alone; leave out {option('engine')}."
         )
@@ -40,9 +40,11 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
 
         return TinyEncoder(device)
     if name == "small" or _kind_of(name) == "sureshot-small":
+        require_research(f"The model {name}")
         from sureshot.models.encoders.small import SmallEncoder
 
         return SmallEncoder(device=device) if name == "small" else SmallEncoder.load(name, device)
+    require_research(f"The model {name}", "torch", "transformers")
     from sureshot.models.encoders.clip import ClipEncoder
 
     return ClipEncoder.load(name, device)

@@ -11,19 +11,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
+from sureshot.models.encoders import engines
 from sureshot.models.encoders.base import Images, Pixels
+from sureshot.models.encoders.efficientnet import MIDDLE, SCALE, Weights
 
 if TYPE_CHECKING:
     import torch
 
-    from sureshot.models.encoders.efficientnet import EfficientNetLite2
-    from sureshot.models.encoders.openvino import CompiledNetwork, Engine, Precision
+    from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2
 
 
 SIDE = 300  # a frame is resized to SIDE * SIDE pixels, whatever its shape
 GRID = 3  # patches are the cells of a GRID x GRID pooling of the last feature map
 WIDEST = 2.5  # a frame longer than this many times its shorter side is squeezed to that
-CHANNELS = 1280
 _BATCH = 4  # frames a thread takes at once: more leave the caches of a core
 _GPU_BATCH = 64
 
@@ -32,30 +32,28 @@ class Backbone:
     """Runs an EfficientNet-Lite2 over frames.
 
     Args:
-        load: reads the network; called at the first frame.
-        precision: torch knows ``f32`` alone.
+        load: reads the weights; called at the first frame.
+        precision: only OpenVINO knows others than ``f32``.
     """
 
     def __init__(
         self,
-        load: Callable[[], "EfficientNetLite2"],
+        load: Callable[[], Weights],
         device: str | None,
         threads: int | None,
         engine: str | None = None,
-        precision: "Precision" = "f32",
+        precision: engines.Precision = "f32",
     ) -> None:
         self._load, self._device = load, device
         self._cores = threads or _cores()
         self._engine, self._precision = engine, precision
 
-    def maps(
-        self, prepared: Pixels
-    ) -> tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]:
+    def maps(self, prepared: Pixels) -> engines.Features:
         """Backbone features of each frame and of its 3 x 3 cells."""
+        if self.engine != "torch":
+            return self._compiled.maps(prepared)
         import torch
 
-        if self.engine == "openvino":
-            return self._compiled.maps(prepared)
         on_cpu = self.device == "cpu"
         size = min(max(1, -(-len(prepared) // self._cores)), _BATCH) if on_cpu else _GPU_BATCH
         batches = [prepared[i : i + size] for i in range(0, len(prepared), size)]
@@ -84,7 +82,7 @@ class Backbone:
     def _scaled(self, prepared: Pixels) -> "torch.Tensor":
         import torch
 
-        scaled = (torch.from_numpy(prepared).to(self.device).float() - 127) / 128
+        scaled = (torch.from_numpy(prepared).to(self.device).float() - MIDDLE) * SCALE
         return scaled.contiguous(memory_format=torch.channels_last)
 
     @cached_property
@@ -101,29 +99,38 @@ class Backbone:
         return ThreadPoolExecutor(self._cores, initializer=torch.set_num_threads, initargs=(1,))
 
     @cached_property
-    def _compiled(self) -> "CompiledNetwork":
-        from sureshot.models.encoders.openvino import CompiledNetwork
+    def _compiled(self) -> engines.OpenvinoNetwork | engines.OnnxNetwork:
+        if self.engine == "onnxruntime":
+            return engines.OnnxNetwork(self.weights, GRID, self._cores)
+        return engines.OpenvinoNetwork(self.weights, GRID, self._cores, self._precision)
 
-        return CompiledNetwork(self.net, GRID, self._cores, self._precision)
+    @property
+    def engine(self) -> engines.Engine:
+        """What computes the network; finding out imports it."""
+        return self._chosen[0]
 
-    @cached_property
-    def engine(self) -> "Engine":
-        """What computes the network; finding out imports OpenVINO where it is installed."""
-        from sureshot.models.encoders.openvino import engine_for
-
-        return engine_for("openvino" if self._precision != "f32" else self._engine, self.device)
-
-    @cached_property
+    @property
     def device(self) -> str:
-        """The torch device the image network runs on, tried out."""
-        from sureshot.models.weights import device_for
+        """The device the network runs on, ``cpu`` or one of torch's."""
+        return self._chosen[1]
 
-        return device_for(self._device)
+    @cached_property
+    def _chosen(self) -> tuple[engines.Engine, str]:
+        asked = self._engine if self._precision == "f32" else "openvino"
+        return engines.choose(asked, self._device)
+
+    @cached_property
+    def weights(self) -> Weights:
+        """Weights of the network."""
+        return self._load()
 
     @cached_property
     def net(self) -> "EfficientNetLite2":
-        """The network, on its device."""
-        return self._load().to(self.device)
+        """The network by torch, on its device."""
+        from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2
+
+        device = self.device if self.engine == "torch" else "cpu"
+        return EfficientNetLite2.of(self.weights).to(device)
 
 
 def resized_whole(frames: Images) -> Pixels:

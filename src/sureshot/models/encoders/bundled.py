@@ -25,7 +25,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
@@ -34,7 +33,7 @@ from safetensors.numpy import load_file
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import file_digest, replace_file, verify
-from sureshot.models.encoders.backbone import CHANNELS, GRID, SIDE, WIDEST, Backbone, resized_whole
+from sureshot.models.encoders.backbone import GRID, SIDE, WIDEST, Backbone, resized_whole
 from sureshot.models.encoders.base import (
     FrameFeatures,
     Images,
@@ -43,13 +42,11 @@ from sureshot.models.encoders.base import (
     Vocabulary,
     unit_vectors,
 )
+from sureshot.models.encoders.efficientnet import CHANNELS, Weights, read_weights
+from sureshot.models.encoders.engines import Precision
 from sureshot.models.encoders.minilm import DIM as MINILM_DIM
 from sureshot.models.encoders.minilm import MiniLM
 from sureshot.paths import cache_dir
-
-if TYPE_CHECKING:
-    from sureshot.models.encoders.efficientnet import EfficientNetLite2
-    from sureshot.models.encoders.openvino import Precision
 
 
 def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
@@ -177,8 +174,8 @@ class BundledEncoder(_TwoNetworks):
 
     Args:
         threads: how many the image network uses on a CPU; None takes one for each core.
-        engine: ``torch`` or ``openvino``; None takes OpenVINO where it is installed. The vectors
-            are the same to rounding.
+        engine: ``openvino``, ``onnxruntime`` or ``torch``; None takes the first that works. The
+            vectors are the same to rounding.
         precision: ``bf16`` makes it another model, ``bundled-bf16``, whose vectors do not compare
             with those of this one.
     """
@@ -191,7 +188,7 @@ class BundledEncoder(_TwoNetworks):
         *,
         threads: int | None = None,
         engine: str | None = None,
-        precision: "Precision" = "f32",
+        precision: Precision = "f32",
     ) -> None:
         self.name = "bundled" if precision == "f32" else f"bundled-{precision}"
         self._precision = precision
@@ -227,9 +224,7 @@ class BundledEncoder(_TwoNetworks):
         return FrameFeatures(self._joined(pooled), self._joined(cells), backbone=pooled)
 
     def _joined(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
-        classify = self.backbone.net.classify
-        weight, bias = (part.cpu().numpy() for part in (classify.weight, classify.bias))
-        return join_frames(self._frames, features, features @ weight.T + bias)
+        return join_frames(self._frames, features, class_logits(self.backbone.weights, features))
 
     @cached_property
     def _texts(self) -> Head:
@@ -242,15 +237,8 @@ class BundledEncoder(_TwoNetworks):
     def _tuned_texts(self) -> Head:
         return load_head("text.network.")
 
-    def _tuned_network(self) -> "EfficientNetLite2":
-        import torch
-
-        from sureshot.models.encoders.efficientnet import EfficientNetLite2
-
-        network = EfficientNetLite2.load(image_weights())
-        tuned = {k: torch.from_numpy(v) for k, v in load_head("frame.network.").items()}
-        network.load_state_dict(tuned, strict=False)
-        return network
+    def _tuned_network(self) -> Weights:
+        return image_network() | load_head("frame.network.")
 
 
 def load_head(prefix: str) -> Head:
@@ -276,12 +264,19 @@ def join_frames(
     head: Head, features: Float[np.ndarray, "*n channels"], logits: Float[np.ndarray, "*n classes"]
 ) -> Float[np.ndarray, "*n dim"]:
     """Frames or cells, features of the tuned image network, in the joint space at unit length."""
-    believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
-    believed /= believed.sum(-1, keepdims=True)
+    believed = _softmax(logits, TEMPERATURE)
     centred = features - features.mean(-1, keepdims=True)
     normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(_EPSILON))
     looks = normal @ head["weight"].T + head["bias"]
     return unit_vectors(looks + believed @ head["labels"].T)
+
+
+def _softmax(
+    logits: Float[np.ndarray, "*n classes"], temperature: float
+) -> Float[np.ndarray, "*n classes"]:
+    believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(temperature))
+    believed /= believed.sum(-1, keepdims=True)
+    return believed
 
 
 def words_path() -> Path:
@@ -352,21 +347,14 @@ class BridgeEncoder(_TwoNetworks):
 
     def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
         """From backbone features to the space of sentences, by the equation above."""
-        import torch
-
-        classes = torch.from_numpy(self.class_vectors)
-        with torch.inference_mode():
-            linear = self.backbone.net.classify
-            logits = torch.from_numpy(features) @ linear.weight.cpu().T + linear.bias.cpu()
-            believed = torch.softmax(logits / BRIDGE_TEMPERATURE, dim=-1)
-            kept, which = believed.topk(TOP_CLASSES, dim=-1)
-            weights = torch.zeros_like(believed).scatter_(1, which, kept)
-            weights /= kept.sum(-1, keepdim=True)
-            placed = weights @ classes - classes.mean(0)
-            if self._corrected:
-                fitted = {name: torch.from_numpy(v) for name, v in self._correction.items()}
-                placed = (placed - fitted["video_mean"]) @ fitted["map"]
-        return placed.numpy()
+        believed = _softmax(class_logits(self.backbone.weights, features), BRIDGE_TEMPERATURE)
+        dropped = np.argpartition(believed, -TOP_CLASSES, axis=-1)[:, :-TOP_CLASSES]
+        np.put_along_axis(believed, dropped, 0, axis=-1)
+        believed /= believed.sum(-1, keepdims=True)
+        placed = believed @ self.class_vectors - self.class_vectors.mean(0)
+        if self._corrected:
+            placed = (placed - self._correction["video_mean"]) @ self._correction["map"]
+        return placed
 
     @cached_property
     def _correction(self) -> dict[str, Float[np.ndarray, "..."]]:
@@ -400,8 +388,13 @@ def _digest(*parts: str) -> str:
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
 
-def image_network() -> "EfficientNetLite2":
+def image_network() -> Weights:
     """The classifier, as its package has it."""
-    from sureshot.models.encoders.efficientnet import EfficientNetLite2
+    return read_weights(image_weights())
 
-    return EfficientNetLite2.load(image_weights())
+
+def class_logits(
+    weights: Weights, features: Float[np.ndarray, "*n channels"]
+) -> Float[np.ndarray, "*n classes"]:
+    """What the classifier gives for features of the image network."""
+    return features @ weights["classify.weight"].T + weights["classify.bias"]

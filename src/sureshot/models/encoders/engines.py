@@ -1,0 +1,326 @@
+"""What computes the image network on a processor: OpenVINO, ONNX Runtime or torch.
+
+They give the same numbers to rounding, so an index may be written by one and continued by another.
+Each is imported when frames are encoded, never before. Neither of the first two may reach for a
+network: OpenVINO's converter reports each import to its maker and ONNX Runtime looks up its maker's
+server, so both are imported here and only here, in a way that keeps them from it.
+"""
+
+import importlib
+import os
+import sys
+from importlib.metadata import PackageNotFoundError, version
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from jaxtyping import Float
+
+from sureshot.errors import ModelError, install_command, is_installed, option
+from sureshot.models.encoders import onnx_graph
+from sureshot.models.encoders.base import Pixels
+from sureshot.models.encoders.efficientnet import (
+    BLOCKS,
+    HEAD,
+    HIGHEST,
+    MIDDLE,
+    SCALE,
+    STEM,
+    Convolution,
+    Weights,
+)
+
+if TYPE_CHECKING:
+    from concurrent.futures import ThreadPoolExecutor
+
+Engine = Literal["openvino", "onnxruntime", "torch"]
+ENGINES: tuple[Engine, ...] = ("openvino", "onnxruntime", "torch")  # in the order they are tried
+TITLES: dict[str, str] = {
+    "openvino": "OpenVINO",
+    "onnxruntime": "ONNX Runtime",
+    "torch": "PyTorch",
+}
+VARIABLE = "SURESHOT_ENGINE"  # names one for all that runs
+EXTRAS: dict[str, str] = {"openvino": "openvino", "onnxruntime": "onnx", "torch": "research"}
+Precision = Literal["f32", "bf16"]
+Features = tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]
+
+
+def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
+    """The engine to compute with, tried out, and the device.
+
+    Args:
+        given: None is that in `VARIABLE`, else a GPU by torch where there is one, else the first
+            of `ENGINES` that is installed and works.
+        device: None takes a GPU where there is one, unless the engine computes on processors only.
+    """
+    asked = given or os.environ.get(VARIABLE) or None
+    match asked:
+        case "openvino" | "onnxruntime":
+            if device not in (None, "cpu"):
+                raise ModelError(
+                    f"{TITLES[asked]} computes on the processor, not on {device}; name one of "
+                    f"{option('device')} and {option('engine')}, not both."
+                )
+            if reason := why_not(asked):
+                raise ModelError(f"{reason} {_another(asked)}")
+            return asked, "cpu"
+        case "torch":
+            return "torch", _torch_device(device)
+        case None if device not in (None, "cpu") or (device is None and _sees_gpu()):
+            return "torch", _torch_device(device)
+        case None:
+            return _first_that_works(), "cpu"
+        case _:
+            raise ModelError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
+
+
+def _first_that_works() -> Engine:
+    reasons = []
+    for engine in ENGINES:
+        reason = why_not(engine)
+        if not reason:
+            return engine
+        reasons.append(reason)
+    raise ModelError(
+        f"Nothing here can compute the frames of the bundled model. {' '.join(reasons)} Install "
+        f"one of them: {install_command(EXTRAS['openvino'])}"
+    )
+
+
+def _another(engine: str) -> str:
+    """What to do where an engine that was asked for cannot be used."""
+    command = install_command(EXTRAS[engine])
+    others = [one for one in ENGINES if one != engine and is_installed(one)]
+    instead = f"use {option('engine', others[0])}" if others else f"leave out {option('engine')}"
+    return f"Install it: {command}; or {instead}."
+
+
+def why_not(engine: str) -> str:
+    """The sentence that says why an engine cannot be used here; empty if it can."""
+    title = TITLES[engine]
+    if not is_installed(engine):
+        return f"{title} is not installed."
+    try:
+        match engine:
+            case "openvino":
+                openvino().Core().get_property("CPU", "FULL_DEVICE_NAME")
+            case "onnxruntime":
+                onnxruntime().get_available_providers()
+            case _:
+                importlib.import_module("torch").zeros(1)
+    except Exception as error:  # its libraries may be missing, of another system, or too old
+        return f"{title} is installed but does not work ({_reason(error)})."
+    return ""
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+
+
+def _sees_gpu() -> bool:
+    """Whether torch is there and has a GPU; a build without CUDA is not imported for it."""
+    try:
+        if version("torch").endswith("+cpu"):
+            return False
+        import torch
+
+        return torch.cuda.is_available()
+    except (PackageNotFoundError, ImportError, OSError):
+        return False
+
+
+def _torch_device(device: str | None) -> str:
+    if reason := why_not("torch"):
+        what = f"The device {device} needs PyTorch. " if device not in (None, "cpu") else ""
+        raise ModelError(f"{what}{reason} {_another('torch')}")
+    from sureshot.models.weights import device_for
+
+    return device_for(device)
+
+
+# Counts its imports on a server of its maker's, whoever imports it. Nothing here needs it.
+_CALLS_HOME = "openvino.tools.ovc"
+
+
+def openvino() -> Any:
+    """OpenVINO's module, imported without its calls home.
+
+    Its converter, which reports each import, stays out of this process unless other code has
+    loaded it.
+    """
+    blocked = _CALLS_HOME not in sys.modules
+    if blocked:
+        sys.modules[_CALLS_HOME] = None  # type: ignore[assignment]
+    try:
+        import openvino.opset13
+    finally:
+        if blocked:
+            del sys.modules[_CALLS_HOME]
+    return openvino
+
+
+_SILENT = "ORT_DISABLE_TELEMETRY"
+
+
+def onnxruntime() -> Any:
+    """ONNX Runtime's module, imported without its calls home.
+
+    It reads the variable when its library is loaded; what it offers for later calls comes too late.
+    """
+    before = os.environ.get(_SILENT)
+    os.environ[_SILENT] = "1"
+    try:
+        import onnxruntime
+    finally:
+        if before is None:
+            del os.environ[_SILENT]
+        else:
+            os.environ[_SILENT] = before
+    return onnxruntime
+
+
+class OpenvinoNetwork:
+    """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread.
+
+    The graph is built operation by operation from the weights. Exports of a torch network trace it
+    for one shape of frames and keep the padding of that shape, which is silently wrong at others;
+    here "same" padding is an operation of its own.
+
+    Args:
+        grid: cells each way that the last feature map is pooled to.
+    """
+
+    def __init__(
+        self, weights: Weights, grid: int, threads: int, precision: Precision = "f32"
+    ) -> None:
+        ov = openvino()
+        core = ov.Core()
+        if precision == "bf16" and "BF16" not in core.get_property(
+            "CPU", "OPTIMIZATION_CAPABILITIES"
+        ):
+            raise ModelError(
+                "This processor has no bfloat16, so a model of such numbers cannot index here; "
+                f"searching works. Index with {option('model', 'bundled')} into another place."
+            )
+        options = {
+            # By itself it takes what is fastest, which is not what the fingerprint stands for.
+            "INFERENCE_PRECISION_HINT": precision,
+            "NUM_STREAMS": str(threads),
+            "INFERENCE_NUM_THREADS": str(threads),
+            "ENABLE_CPU_PINNING": "NO",  # the decoder needs the cores, too
+        }
+        try:
+            compiled = core.compile_model(_graph(ov, weights, grid), "CPU", options)
+            self._queue = ov.AsyncInferQueue(compiled, 2 * threads)
+        except Exception as error:  # whatever a version or a processor that was never tried raises
+            raise _cannot_run("openvino", ov.__version__, error) from None
+        self._queue.set_callback(_keep)
+
+    def maps(self, prepared: Pixels) -> Features:
+        """Features of each frame and of its cells, row by row."""
+        pooled: list[Any] = [None] * len(prepared)
+        cells = list(pooled)
+        for place in range(len(prepared)):
+            frame = np.ascontiguousarray(prepared[place : place + 1])
+            self._queue.start_async({0: frame}, (place, pooled, cells))
+        self._queue.wait_all()
+        return np.concatenate(pooled), np.concatenate(cells)
+
+
+def _cannot_run(engine: str, number: str, error: Exception) -> ModelError:
+    others = [one for one in ENGINES if one != engine and is_installed(one)]
+    instead = f"Use {option('engine', others[0])}, or another version: " if others else "Try "
+    return ModelError(
+        f"{TITLES[engine]} {number} cannot run the image network ({_reason(error)}). {instead}"
+        f"{install_command(EXTRAS['onnxruntime' if engine == 'openvino' else 'openvino'])}."
+    )
+
+
+def _keep(request: Any, place: tuple[int, list[Any], list[Any]]) -> None:
+    """Take the features of one frame before another one comes in their place."""
+    row, pooled, cells = place
+    pooled[row] = request.get_output_tensor(0).data.copy()
+    grid = request.get_output_tensor(1).data
+    cells[row] = grid.reshape(*grid.shape[:2], -1).transpose(0, 2, 1).copy()
+
+
+def _graph(ov: Any, weights: Weights, grid: int) -> Any:
+    """Network from the bytes of frames to the means of the last map and of its cells."""
+    op = ov.opset13
+
+    def convolved(x: Any, layer: Convolution) -> Any:
+        weight, bias = (weights[f"{layer.name}.conv.{part}"] for part in ("weight", "bias"))
+        strides, none = [layer.stride] * 2, [0, 0]
+        if layer.groups > 1:
+            kernels, convolve = weight[:, None], op.group_convolution
+        else:
+            kernels, convolve = weight, op.convolution
+        padded = convolve(
+            x, op.constant(kernels), strides, none, none, [1, 1], auto_pad="same_upper"
+        )
+        return op.add(padded, op.constant(bias.reshape(1, -1, 1, 1)))
+
+    def activated(x: Any, layer: Convolution) -> Any:
+        return op.clamp(convolved(x, layer), 0.0, HIGHEST)
+
+    frames = op.parameter([-1, 3, -1, -1], np.uint8)
+    middle, scale = (op.constant(np.float32(value)) for value in (MIDDLE, SCALE))
+    x = op.multiply(op.subtract(op.convert(frames, np.float32), middle), scale)
+    x = activated(x, STEM)
+    for block in BLOCKS:
+        y = x if block.expand is None else activated(x, block.expand)
+        y = convolved(activated(y, block.filter), block.project)
+        x = op.add(x, y) if block.residual else y
+    x = activated(x, HEAD)
+    pooled = op.reduce_mean(x, op.constant(np.array([2, 3])), False)
+    cells = op.adaptive_avg_pool(x, op.constant(np.array([grid, grid])))
+    return ov.Model([pooled, cells], [frames], "image network")
+
+
+class OnnxNetwork:
+    """Runs an EfficientNet-Lite2 by ONNX Runtime, one frame per thread.
+
+    Args:
+        grid: cells each way that the last feature map is pooled to.
+    """
+
+    def __init__(self, weights: Weights, grid: int, threads: int) -> None:
+        ort = onnxruntime()
+        options = ort.SessionOptions()
+        options.intra_op_num_threads = 1  # frames are computed next to each other instead
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+        options.log_severity_level = 3
+        try:
+            self._session = ort.InferenceSession(
+                onnx_graph.image_network(weights), options, ["CPUExecutionProvider"]
+            )
+        except Exception as error:  # whatever a version or a processor that was never tried raises
+            raise _cannot_run("onnxruntime", ort.__version__, error) from None
+        self._grid, self._threads = grid, threads
+        self._pool: ThreadPoolExecutor | None = None
+
+    def maps(self, prepared: Pixels) -> Features:
+        """Features of each frame and of its cells, row by row."""
+        from concurrent.futures import ThreadPoolExecutor
+
+        if self._pool is None:
+            self._pool = ThreadPoolExecutor(self._threads)
+        frames = [np.ascontiguousarray(prepared[i : i + 1]) for i in range(len(prepared))]
+        pooled, cells = zip(*self._pool.map(self._frame, frames), strict=True)
+        return np.concatenate(pooled), np.concatenate(cells)
+
+    def _frame(self, frame: Pixels) -> Features:
+        (last,) = self._session.run(None, {onnx_graph.INPUT: frame})
+        return last.mean((2, 3)), _cells(last, self._grid)
+
+
+def _cells(
+    maps: Float[np.ndarray, "frames c i j"], grid: int
+) -> Float[np.ndarray, "frames cells c"]:
+    """Means of a grid of cells, row by row, cut as torch's adaptive pooling cuts them."""
+    rows, columns = (
+        [(k * size // grid, -(-(k + 1) * size // grid)) for k in range(grid)]
+        for size in maps.shape[2:]
+    )
+    means = [maps[:, :, a:b, c:d].mean((2, 3)) for a, b in rows for c, d in columns]
+    return np.stack(means, axis=1)

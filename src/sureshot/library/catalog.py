@@ -252,12 +252,11 @@ class VideoPage:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/api.md describes them."""
-        failed = f"; {self.failed} failed" if self.failed else ""
         return {
             "schema": JSON_SCHEMA,
             "total": self.total,
             "failed": self.failed,
-            "text": f"{counted(self.total, 'video')}, {duration(self.seconds)}{failed}",
+            "text": f"{counted(self.total, 'video')}, {duration(self.seconds)}",
             "videos": [video_values(record) for record in self.videos],
             "next": self.after,
         }

@@ -110,7 +110,7 @@ function request(cursor) {
     return [`api/like?${page}`, { method: "POST", body: file }];
   }
   if (!asked.has("q")) return null;
-  page.set("q", asked.get("q"));
+  for (const name of ["q", "correct"]) if (asked.has(name)) page.set(name, asked.get(name));
   return [`api/search?${page}`];
 }
 
@@ -126,6 +126,13 @@ async function search(cursor = null) {
       return await shelf();
     }
     $("shelf").hidden = true;
+    if (new URLSearchParams(location.search).has("q")) $("sample").hidden = true;
+    else if (!cursor) {
+      clear(); // hits of a sentence are not those of a picture
+      sample();
+      say("Looking for moments like this …", "");
+      scrollTo(0, 0);
+    }
     $("answer").setAttribute("aria-busy", "true");
     const page = await ask(call[0], { ...call[1], signal });
     if (cursor) page.hits = [...answer.hits, ...page.hits];
@@ -148,6 +155,8 @@ function clear() {
   say("", "");
   $("hits").replaceChildren();
   $("notes").replaceChildren();
+  $("names").replaceChildren();
+  $("sample").hidden = true;
   $("worth").textContent = $("judged").textContent = "";
   for (const id of ["more", "closest", "absent", "weak"]) $(id).hidden = true;
   document.title = "Sureshot";
@@ -161,7 +170,7 @@ function say(sentence, kind) {
 function show(anew) {
   const kinds = { confident: "confident", "several plausible": "several", "probably not here": "absent" };
   const hide = answer.status === "probably not here" && anew;
-  say(answer.verdict || answer.warnings[0] || "", kinds[answer.status] ?? "");
+  say(answer.verdict || answer.warnings[answer.typed ? 1 : 0] || "", kinds[answer.status] ?? "");
   const held = $("hits").contains(document.activeElement); // somebody is among the hits already
   if (anew) chosen = held ? 0 : -1;
   $("closest").hidden = !hide;
@@ -172,23 +181,76 @@ function show(anew) {
   const left = new URLSearchParams(location.search).has("min");
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
-  $("notes").replaceChildren(...answer.warnings.map((text) => make("li", { textContent: text })));
+  const warnings = answer.warnings.slice(answer.typed || !answer.verdict ? 1 : 0); // the first is said already
+  $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, note)));
+  if (anew) named(answer).catch((error) => say(error.message, "error"));
   $("hits").replaceChildren(...answer.hits.map(row));
   choose(chosen, held && !hide);
   document.title = `${answer.query} · Sureshot`;
 }
 
-function thumbnail(address, label, act) {
-  const image = make("img", { src: address, alt: "", loading: "lazy", width: 320, height: 180 });
+// That misspelt words were replaced, and the way to insist.
+function corrected() {
+  const button = make("button", { type: "button", textContent: `Search for “${answer.typed}” instead` });
+  const asked = new URLSearchParams(location.search);
+  asked.set("correct", "false");
+  button.addEventListener("click", () => go(asked));
+  return make("span", {}, "Showing results for ", make("strong", { textContent: answer.query }), ". ", button);
+}
+
+// Videos and folders whose names match, apart from the hits.
+async function named(mine) {
+  $("names").replaceChildren();
+  const rows = mine.names.map(async (one) => {
+    if (one.id) return tile(await ask(`api/videos/${one.id}`), -1, "by name · ");
+    const button = make("button", { type: "button", textContent: fileOf(one.path), title: one.path });
+    button.addEventListener("click", () => within(one.path));
+    return make("li", { className: "tile place" }, button, make("small", { textContent: ` by name · ${one.videos === 1 ? "1 video" : `${one.videos} videos`}` }));
+  });
+  const more = mine.names_found - mine.names.length;
+  const items = await Promise.all(rows);
+  if (more > 0) items.push(make("li", { className: "tile place", textContent: `by name · ${more} more` }));
+  if (answer === mine) $("names").replaceChildren(...items);
+}
+
+// The videos of a folder, where nothing is asked of them.
+function within(folder) {
+  $("query").value = "";
+  $("folder").value = folder;
+  $("filters").open = true;
+  go(wanted());
+}
+
+// The photo, or the moment of a video, that similar moments are looked for.
+function sample() {
+  const asked = new URLSearchParams(location.search);
+  const file = photos.get(asked.get("photo"));
+  if (!file && !asked.has("like")) return;
+  URL.revokeObjectURL($("sample").src);
+  $("sample").src = file ? URL.createObjectURL(file) : picture({ id: asked.get("like") }, asked.get("at") ?? 0);
+  $("sample").hidden = false;
+}
+
+// A picture that plays; where the video is not there, words in its place.
+function thumbnail(address, label, act, gone = "") {
+  const image = make("img", { alt: "", loading: "lazy", width: 320, height: 180 });
   const thumb = make("button", { type: "button", className: "thumb", attributes: { "aria-label": label } }, image);
+  const none = () => {
+    image.hidden = true;
+    thumb.classList.add("absent");
+    thumb.append(gone.trim() || "no picture");
+  };
+  if (gone) none();
+  else image.src = address;
+  image.addEventListener("error", none, { once: true });
   thumb.addEventListener("click", act);
   return thumb;
 }
 
 function row(hit, place) {
-  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.text.peak}`, () => play(place));
-  preview(thumb, thumb.firstChild, hit);
-  const name = make("strong", { textContent: fileOf(hit.path) + absence(hit) });
+  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.text.peak}`, () => play(place), absence(hit));
+  if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
+  const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
   const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.text}` })));
   const words = hit.text.relevant ? make("span", { className: "percent", textContent: `${hit.text.relevant} ` }) : null;
@@ -227,6 +289,13 @@ function row(hit, place) {
   return item;
 }
 
+// The name of a file, which plays it as its picture does; keys stop at the picture alone.
+function title(video, act) {
+  const name = make("button", { type: "button", className: "name", textContent: fileOf(video.path) + absence(video), tabIndex: -1 });
+  name.addEventListener("click", act);
+  return name;
+}
+
 function preview(button, image, hit) {
   let turn = null;
   const stop = () => {
@@ -254,16 +323,17 @@ async function shelf() {
   const found = await ask(`api/videos?${asked}`);
   if (answer || new URLSearchParams(location.search).has("q")) return;
   $("shelf").hidden = !found.videos.length;
-  $("shelf-title").textContent = found.text + (places > 1 && !asked.has("folder") ? ` in ${places} folders` : "");
-  $("latest").replaceChildren(...found.videos.map(tile));
+  const where = places > 1 && !asked.has("folder") ? ` in ${places} folders` : "";
+  $("shelf-title").textContent = found.text + where + (found.failed ? `; ${found.failed} could not be indexed` : "");
+  $("latest").replaceChildren(...found.videos.map((video, place) => tile(video, place)));
   chosen = -1;
 }
 
-function tile(video, place) {
+function tile(video, place, why = "") {
   const hit = { ...video, start: 0, end: video.seconds, peak: 0, text: { range: video.text } };
-  const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit));
-  const name = make("p", { textContent: fileOf(video.path) + absence(video) });
-  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${video.text} · ${video.modified.slice(0, 10)}` }));
+  const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit), absence(video));
+  const name = make("p", {}, title(video, () => play(place, hit)));
+  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${why}${video.text} · ${video.modified.slice(0, 10)}` }));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }
@@ -275,11 +345,7 @@ async function folders() {
   $("folders").replaceChildren(...names.map((value) => make("option", { value })));
   const button = (name) => {
     const one = make("button", { type: "button", textContent: fileOf(name) || name, title: name });
-    one.addEventListener("click", () => {
-      $("folder").value = name;
-      $("filters").open = true;
-      go(wanted());
-    });
+    one.addEventListener("click", () => within(name));
     return make("li", {}, one);
   };
   $("places").replaceChildren(...(places > 1 ? names.slice(0, 12).map(button) : []));

@@ -69,6 +69,28 @@ def plain(text: str | Path) -> str:
     )
 
 
+def file_name(text: str, room: int, otherwise: str) -> str:
+    """Text as part of a file name: safe on every system and at most ``room`` bytes long.
+
+    Args:
+        otherwise: taken where nothing safe is left.
+
+    Examples:
+        >>> file_name("who? me/you ", 100, "video")
+        'who_ me_you'
+    """
+    letters = unicodedata.normalize("NFC", text)
+    safe = "".join("_" if _unsafe(letter) else letter for letter in letters)
+    name = " ".join(safe.split()).strip(". ") or otherwise
+    return name.encode()[:room].decode(errors="ignore").strip(". ")
+
+
+def _unsafe(letter: str) -> bool:
+    """True for what some system refuses or hides; joiners, which many scripts need, are kept."""
+    hidden = unicodedata.category(letter).startswith("C") and letter not in _JOINERS
+    return hidden or letter in '/\\:*?"<>|'
+
+
 def counted(number: int, singular: str, plural: str = "") -> str:
     """A number with its noun.
 

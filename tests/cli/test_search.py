@@ -254,6 +254,20 @@ def test_hits_become_files(sureshot, library, tmp_path):
     assert clips(clip) == pytest.approx(6, abs=0.3)
 
 
+def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
+    command = ["export", "green", "-k", "2", "--to", tmp_path, "--db", library.db]
+    ran = sureshot(*command, "--as", "edl", "--per-video", "1")
+    assert (ran.code, ran.err) == (0, "")
+    assert f"wrote {tmp_path / 'green.edl'}\n" in ran.out
+    names = (tmp_path / "green.edl").read_text().count("FROM CLIP NAME: ")
+    assert names == 2 == len({row[3] for row in rows(ran)})
+    assert sureshot(*command, "--copy").code == 0
+    assert (tmp_path / "01 scenes 00.00.04-00.00.08 copy.mp4").exists()
+    ran = sureshot(*command, "--as", "doc")
+    assert (ran.code, ran.out) == (1, "")
+    assert "There is no form 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
+
+
 def test_an_existing_clip_is_kept_unless_it_may_be_replaced(sureshot, library, tmp_path):
     command = ["export", "green", "-k", "1", "--to", tmp_path, "--db", library.db]
     sureshot(*command)

@@ -257,11 +257,11 @@ def test_hits_that_are_probably_wrong_are_not_cut_unless_asked(tmp_path, clip):
     exported = export(answer(*hits), tmp_path)
     assert [path.name[:2] for path in exported.written] == ["01", "02"]
     assert (exported.left_out, exported.to_dict()["left_out"]) == (1, 1)
-    assert exported.note == "1 hit not cut: less likely right than 20%. --min 0% cuts every hit."
+    assert exported.remark == "1 hit not cut: less likely right than 20%. --min 0% cuts every hit."
     assert len(export(answer(*hits), tmp_path, min=0.0, overwrite=True).written) == 3
     absent = replace(answer(hit(clip, 1)), status="probably not here")
     exported = export(absent, tmp_path / "absent")
-    assert not exported.written and "1 hit not cut: probably not in your videos." in exported.note
+    assert not exported.written and "1 hit not cut: probably not in your videos." in exported.remark
     assert export(absent, tmp_path / "absent", min=0.0).written
 
 

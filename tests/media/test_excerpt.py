@@ -241,6 +241,11 @@ def test_what_cannot_be_read_says_why(tmp_path) -> None:
         playable(sound(tmp_path / "c.m4a"))
 
 
+def test_a_codec_that_has_no_encoder_here_is_copied_too(tmp_path) -> None:
+    remux(written("av1-mkv", tmp_path), tmp_path / "b.mp4")
+    assert playable(tmp_path / "b.mp4").way == "direct"
+
+
 @pytest.mark.parametrize("suffix", ["mkv", "ts", "flv"])
 def test_streams_are_laid_anew_as_they_are_from_zero(suffix, tmp_path) -> None:
     made = film(tmp_path / "a.mp4", patterns(30), rate=10)

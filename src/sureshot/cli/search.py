@@ -326,11 +326,23 @@ Sentences = Annotated[
         help="In quotes, or a file with one sentence per line; - reads standard input.",
     ),
 ]
-Target = Annotated[Path, path_option("--to", help="Where the clips go.", show_default="here")]
+Target = Annotated[Path, path_option("--to", help="Where the files go.", show_default="here")]
 Pad = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="Extra time before and after each hit.")
 ]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace clips of the same name.")]
+Form = Annotated[
+    str,
+    typer.Option(
+        "--as",
+        metavar="FORM",
+        help="clips, otio, fcpxml, edl, m3u, mpv, csv or markers.",
+    ),
+]
+Copy = Annotated[
+    bool,
+    typer.Option("--copy", help="Copy from the keyframe before each hit, without encoding again."),
+]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same name.")]
 Coverage = Annotated[
     str,
     typer.Option(metavar="PERCENT", help="Target chance that the suggested list contains a match."),
@@ -358,7 +370,10 @@ DESCRIBE_EXAMPLES = examples(
     "sureshot describe clip.mp4@0:12 sentences.txt",
     'sureshot describe clip.mp4 "a dog in the snow" "a dog on a beach"',
 )
-EXPORT_EXAMPLES = examples('sureshot export "a goal" -k 5 --to goals --pad 2')
+EXPORT_EXAMPLES = examples(
+    'sureshot export "a goal" -k 5 --to goals --pad 2',
+    'sureshot export "a goal" -k 20 --as fcpxml',
+)
 
 
 def search(
@@ -496,6 +511,8 @@ def export(
             help="Cut only hits at least this likely to be right; 0% cuts all.",
         ),
     ] = "20%",
+    form: Form = "clips",
+    copy: Copy = False,
     pad: Pad = 0.0,
     overwrite: Overwrite = False,
     db: Db = None,
@@ -503,14 +520,25 @@ def export(
     device: Device = None,
     as_json: Json = False,
 ) -> int:
-    """Search, and save each hit as a clip."""
+    """Search, and save each hit as a clip, or all as a timeline, a playlist or a table."""
     from sureshot.library.search import open_index
+    from sureshot.library.timelines import check_form
 
+    check_form(form)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
     answer = searcher.search(" ".join(words), limit=limit, folder=folder, per_video=per_video)
     rate = searcher.store.settings.frame_rate
-    clips = library.export(answer, to, pad=pad, min=least, overwrite=overwrite, frame_rate=rate)
+    clips = library.export(
+        answer,
+        to,
+        form=form,
+        copy=copy,
+        pad=pad,
+        min=least,
+        overwrite=overwrite,
+        frame_rate=rate,
+    )
     if as_json:
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
@@ -519,7 +547,7 @@ def export(
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
         terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
-        terminal.print_notes(out, [clips.note] if clips.note else [])
+        terminal.print_notes(out, [clips.remark] if clips.remark else [])
     return 1 if clips.failed else 0
 
 

@@ -13,11 +13,10 @@ import io
 import math
 import os
 import tempfile
-import unicodedata
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import av
 import numpy as np
@@ -27,14 +26,23 @@ from sureshot.errors import QueryError, SureshotError, VideoError, option, reaso
 from sureshot.files import replace_file
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
 from sureshot.library.search import Searcher
+from sureshot.library.timelines import check_form, read_moment, timelines, varying
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
-from sureshot.media.excerpt import MP4, Playable, footage, playable, remux
+from sureshot.media.excerpt import (
+    MP4,
+    Playable,
+    copy_streams,
+    footage,
+    keyframe_before,
+    playable,
+    remux,
+)
 from sureshot.media.frames import read_image
 from sureshot.media.mp4 import write_clip
 from sureshot.media.video import frames_at
 from sureshot.paths import absolute, is_folder_at
 from sureshot.store.rows import VideoRecord
-from sureshot.text import counted, percent, plain, printable, time_range
+from sureshot.text import counted, file_name, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
 
@@ -44,46 +52,60 @@ class Exported:
     """What became of the hits of an answer.
 
     Attributes:
-        written: the clips.
-        failed: clips that were not written, with reasons.
+        written: the clips, or the files that list the moments.
+        failed: clips that were not written, or videos that are not listed, with reasons.
         left_out: how many hits were not cut, as they are probably wrong.
-        note: why, in a sentence; empty where none was left out.
+        remark: what to know of it, in sentences; empty where there is nothing.
     """
 
     written: tuple[Path, ...]
     failed: tuple[tuple[Path, str], ...]
     left_out: int = 0
-    note: str = ""
+    remark: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        written = [printable(path) for path in self.written]
-        return {"written": written, "failed": reasons(self.failed), "left_out": self.left_out}
+        return {
+            "written": [printable(path) for path in self.written],
+            "failed": reasons(self.failed),
+            "left_out": self.left_out,
+            "remark": self.remark,
+        }
 
 
 def export(
     answer: Answer,
     to: str | Path = ".",
     *,
+    form: str = "clips",
+    copy: bool = False,
     pad: float = 0.0,
     min: float = WEAK,
     overwrite: bool = False,
     frame_rate: float = 1.0,
 ) -> Exported:
-    """Cut the hits of an answer into mp4s of their own, named after rank, video and times.
+    """Cut the hits of an answer into clips, or write them as a timeline, a playlist or a table.
+
+    Clips are named after rank, video and times; what lists moments is named after the query.
 
     Args:
         answer: the answer of a search.
-        to: folder of the clips; it is made if it is not there.
+        to: folder of the files; it is made if it is not there.
+        form: ``clips``, ``otio``, ``fcpxml``, ``edl``, ``m3u``, ``mpv``, ``csv`` or ``markers``.
+        copy: copy the streams as they are, from the keyframe at or before the start of each hit on,
+            in place of encoding exactly what the hit holds.
         pad: seconds added before and after each hit.
         min: leave out hits that are right with a lower probability than this, and all where
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
-        overwrite: replace clips of the same name.
+        overwrite: replace files of the same name.
         frame_rate: frames per second of a folder of frames; a video knows its own.
 
     Raises:
-        SureshotError: the folder cannot be made.
+        SureshotError: the folder cannot be made, or there is no such form.
     """
+    check_form(form)
+    if copy and form != "clips":
+        raise SureshotError(f"{option('copy', True)} is about clips; leave it out, or the format.")
     folder = absolute(to)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -91,24 +113,110 @@ def export(
         raise SureshotError(f"Cannot write to {folder}: {reason_of(error)}.") from None
     absent = answer.status == "probably not here" and min > 0
     chosen = [h for h in answer if not absent and (h.relevant is None or h.relevant >= min)]
-    left_out, note = len(answer) - len(chosen), ""
+    left_out, notes = len(answer) - len(chosen), []
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"
-        note = f"{counted(left_out, 'hit')} not cut: {why}. {option('min', '0%')} cuts every hit."
+        done, every = ("cut", "cuts") if form == "clips" else ("listed", "lists")
+        lift = f"{option('min', '0%')} {every} every hit"
+        notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
+    spans = [(hit, max(hit.start - pad, 0.0), hit.end + pad) for hit in chosen]
+    if form == "clips":
+        written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate)
+    else:
+        written, failed, said = _list_hits(spans, folder, form, answer.query, overwrite)
+        notes += said
+    return Exported(
+        written=tuple(written), failed=tuple(failed), left_out=left_out, remark=" ".join(notes)
+    )
+
+
+_Failed: TypeAlias = list[tuple[Path, str]]
+_Spans: TypeAlias = list[tuple[Hit, float, float]]  # hits from second to second
+
+
+def _cut_hits(
+    spans: _Spans, folder: Path, copy: bool, overwrite: bool, frame_rate: float
+) -> tuple[list[Path], _Failed]:
+    """A clip of each hit: those that were written, and those that were not."""
     written: list[Path] = []
-    failed: list[tuple[Path, str]] = []
-    for hit in chosen:
-        start, end = max(hit.start - pad, 0.0), hit.end + pad
+    failed: _Failed = []
+    for hit, start, end in spans:
         target = folder / export_name(hit.path, start, end, hit.rank)
-        if os.path.lexists(target) and not overwrite:
-            failed.append((target, f"exists already; {option('overwrite', True)} replaces it"))
-            continue
         try:
-            cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
+            if copy:
+                with _named(hit.path):
+                    start = keyframe_before(hit.path, start)
+                ending = f" copy{_container(hit.path)}"
+                target = folder / export_name(hit.path, start, end, hit.rank, ending)
+            _refuse_existing(target, overwrite)
+            if copy:
+                _copy(hit.path, start, end, target)
+            else:
+                cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
             written.append(target)
         except SureshotError as error:
             failed.append((target, str(error)))
-    return Exported(written=tuple(written), failed=tuple(failed), left_out=left_out, note=note)
+    return written, failed
+
+
+def _list_hits(
+    spans: _Spans, folder: Path, form: str, query: str, overwrite: bool
+) -> tuple[list[Path], _Failed, list[str]]:
+    """The files of a form; what is not in them; what to know of them."""
+    written: list[Path] = []
+    failed: _Failed = []
+    moments = []
+    for hit, start, end in spans:
+        try:
+            moments.append(read_moment(hit, query, start, end))
+        except VideoError as error:
+            failed.append((hit.path, str(error)))
+    texts, unlisted = timelines(form, moments)
+    failed += unlisted
+    for name, text in texts.items():
+        try:
+            _write(folder / name, text, overwrite)
+            written.append(folder / name)
+        except SureshotError as error:
+            failed.append((folder / name, str(error)))
+    return written, failed, varying(moments)
+
+
+def _write(target: Path, text: str, overwrite: bool) -> None:
+    """Write a text; names of files that are not UTF-8 stay the bytes that they are."""
+    _refuse_existing(target, overwrite)
+    try:
+        with replace_file(target) as fresh:
+            fresh.write_text(text, "utf-8", "surrogateescape", newline="")
+    except OSError as error:
+        raise SureshotError(f"cannot be written: {reason_of(error)}") from None
+
+
+def _refuse_existing(target: Path, overwrite: bool) -> None:
+    if os.path.lexists(target) and not overwrite:
+        raise SureshotError(f"exists already; {option('overwrite', True)} replaces it")
+
+
+_CONTAINERS = (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mxf", ".ts", ".mpg", ".flv")
+
+
+def _container(source: Path) -> str:
+    """Suffix of the container that the streams of a video are copied into."""
+    suffix = source.suffix.lower()
+    return suffix if suffix in _CONTAINERS else ".mkv"
+
+
+def _copy(source: Path, start: float, end: float, target: Path) -> None:
+    """Copy the streams from a keyframe on, into a file that appears when it is complete."""
+    try:
+        with _named(source), replace_file(target) as fresh:
+            copy_streams(source, fresh, start, end)
+    except (av.FFmpegError, OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise SureshotError(
+            f"{plain(source)} cannot be copied into {target.suffix} ({reason}); "
+            f"leave out {option('copy', True)}"
+        ) from error
 
 
 def cut(
@@ -173,7 +281,7 @@ def _check(
         )
 
 
-def export_name(source: Path, start: float, end: float, rank: int) -> str:
+def export_name(source: Path, start: float, end: float, rank: int, ending: str = ".mp4") -> str:
     """A file name for a cut: safe on every system and at most 200 bytes long.
 
     Args:
@@ -181,30 +289,21 @@ def export_name(source: Path, start: float, end: float, rank: int) -> str:
         start: seconds, rounded down to a whole second.
         end: seconds, rounded up to a whole second.
         rank: from 1; puts the files in order.
+        ending: what the name ends with.
 
     Examples:
         >>> export_name(Path("holiday/beach-day.mov"), 725.0, 755.0, 1)
         '01 beach-day 00.12.05-00.12.35.mp4'
     """
     first, last = math.floor(round(start, 3)), math.ceil(round(end, 3))
-    head, tail = f"{rank:02d} ", f" {_dotted(first)}-{_dotted(last)}.mp4"
-    letters = unicodedata.normalize("NFC", source.stem)
-    safe = "".join("_" if _unsafe(letter) else letter for letter in letters)
-    stem = " ".join(safe.split()).strip(". ") or "video"
-    room = _NAME_BYTES - len(head) - len(tail)
-    return head + stem.encode()[:room].decode(errors="ignore").strip(". ") + tail
+    head, tail = f"{rank:02d} ", f" {_dotted(first)}-{_dotted(last)}{ending}"
+    return head + file_name(source.stem, _NAME_BYTES - len(head) - len(tail), "video") + tail
 
 
 def _dotted(seconds: int) -> str:
     """Hours, minutes and seconds with points, as a colon is not allowed in every file name."""
     minutes, second = divmod(max(seconds, 0), 60)
     return f"{minutes // 60:02d}.{minutes % 60:02d}.{second:02d}"
-
-
-def _unsafe(letter: str) -> bool:
-    """True for what some system refuses or hides; joiners, which many scripts need, are kept."""
-    hidden = unicodedata.category(letter).startswith("C") and letter not in "\u200c\u200d"
-    return hidden or letter in '/\\:*?"<>|'
 
 
 LONGEST = 30.0  # seconds of a part that is encoded again

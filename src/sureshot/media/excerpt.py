@@ -9,7 +9,7 @@
 
 import math
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
@@ -30,6 +30,7 @@ from sureshot.media.container import TimeBudget, limit_decoder, open_container, 
 from sureshot.media.discover import open_regular
 from sureshot.media.frames import is_photo, read_image
 from sureshot.media.mp4 import Picture, Sound
+from sureshot.media.timecode import read_timing
 from sureshot.media.video import UNSEEKABLE, file_size, frames_in, picture_stream, unreadable
 
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
@@ -264,6 +265,84 @@ def remux(path: Path, target: Path) -> None:
                 copy.mux(packet)
         except av.error.InvalidDataError as error:
             raise unreadable(error) from None
+
+
+def keyframe_before(path: Path, start: float) -> float:
+    """Second of the last frame at or before ``start`` that a copy of the streams can begin with.
+
+    VideoError where the video cannot be cut without encoding it again.
+    """
+    with _sought(path, start) as (_, packets, zero):
+        return _time(next(packets), zero)
+
+
+def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
+    """Copy pictures and sound from a keyframe on to a second, nothing of it encoded again.
+
+    A timecode goes on from that of the source.
+
+    Args:
+        target: its suffix says the container.
+        start: what `keyframe_before` gave.
+    """
+    timing = read_timing(path)
+    with _sought(path, start) as (source, packets, zero), av.open(str(target), "w") as copy:
+        streams = [picture_stream(source), *source.streams.audio]
+        copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
+        if timing.first:
+            first = timing.timecode(round(start * timing.rate))
+            copies[streams[0].index].metadata["timecode"] = first
+            copies[streams[0].index].codec_context.framerate = timing.rate  # it is counted by
+        for packet in _ordered(packets):
+            if packet.stream_index not in copies:
+                continue
+            time = _time(packet, zero)
+            if (
+                packet.stream_index == streams[0].index
+                and packet.dts * packet.time_base >= zero + end
+            ):
+                break
+            if start - _INSTANT <= time < end:
+                shift = round((zero + start) / packet.time_base)
+                packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
+                packet.stream = copies[packet.stream_index]
+                copy.mux(packet)
+
+
+@contextmanager
+def _sought(path: Path, start: float) -> Iterator[tuple[Any, Iterator[Packet], float]]:
+    """An open video, its packets from a keyframe at or before a second on, and its second 0."""
+    if path.is_dir() or is_photo(path):
+        raise VideoError("is made of pictures, which cannot be cut without encoding them")
+    try:
+        budget = TimeBudget(file_size(path))
+        for back in _BACK:
+            with open_container(path, budget) as container:
+                if container.format.name in UNSEEKABLE:
+                    raise VideoError("cannot be cut without encoding it")
+                stream = picture_stream(container)
+                zero = float((stream.start_time or 0) * (stream.time_base or 0))
+                if back < start:
+                    goal = (zero + start - back) / float(stream.time_base or 1)
+                    with suppress(av.FFmpegError, OSError):
+                        container.seek(round(goal), stream=stream)
+                packets = container.demux()
+                for packet in packets:
+                    is_first = packet.stream_index == stream.index and packet.is_keyframe
+                    if is_first and packet.pts is not None:
+                        break
+                else:
+                    raise VideoError("has no keyframe to begin with")
+                if _time(packet, zero) <= start + _INSTANT or back >= start:
+                    yield container, chain([packet], packets), zero
+                    return
+    except (av.FFmpegError, OSError) as error:
+        raise unreadable(error) from error
+
+
+def _time(packet: Packet, zero: float) -> float:
+    """Second of the video at which a packet is shown or heard."""
+    return float((packet.pts or 0) * (packet.time_base or 0)) - zero
 
 
 def _ordered(packets: Iterator[Any]) -> Iterator[Any]:

@@ -1,0 +1,398 @@
+"""Moments as timelines, playlists and lists, for editors and players.
+
+* Cuts are on frames: the one on screen at the start of a moment, up to the one at its end.
+* Frames are counted as the camera did: true rate, start timecode, drop-frame where the file has it.
+* OpenTimelineIO and FCPXML hold videos of several rates. A CMX3600 list holds one: the first hit's.
+"""
+
+import contextlib
+import csv
+import io
+import json
+import math
+import os
+import re
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sureshot.errors import SureshotError, VideoError
+from sureshot.library.results import Hit
+from sureshot.media.timecode import Timing, frame_number, read_timing, timecode
+from sureshot.paths import is_folder_at
+from sureshot.text import file_name, plain, printable
+
+_NAME_BYTES = 100  # of a query or a video in the name of a file
+
+
+@dataclass(frozen=True, slots=True)
+class Moment:
+    """A hit on a timeline.
+
+    Attributes:
+        query: what was searched for.
+        start, end: seconds of the video, with what was added around the hit.
+        timing: None where frames cannot be counted.
+        fault: why they cannot.
+    """
+
+    hit: Hit
+    query: str
+    start: float
+    end: float
+    timing: Timing | None
+    fault: str = ""
+
+    @property
+    def name(self) -> str:
+        """File name, in one line."""
+        return plain(self.hit.path.name)
+
+    @property
+    def label(self) -> str:
+        """Percentage, where there is one, and query, in one line."""
+        return " ".join(filter(None, (self.hit.percentage, plain(self.query))))
+
+    @property
+    def counted(self) -> Timing:
+        """How the frames are counted; VideoError where they cannot be."""
+        if self.timing is None:
+            raise VideoError(self.fault)
+        return self.timing
+
+    @property
+    def frames(self) -> tuple[int, int]:
+        """First frame, and the one behind the last, counted from the beginning of the file."""
+        timing = self.counted
+        first = min(math.floor(round(self.start * timing.rate, 3)), timing.length - 1)
+        return first, max(
+            first + 1, min(math.ceil(round(self.end * timing.rate, 3)), timing.length)
+        )
+
+    @property
+    def peak(self) -> int:
+        """Frame that fits best, counted like `frames`."""
+        first, last = self.frames
+        return min(max(math.floor(round(self.hit.peak * self.counted.rate, 3)), first), last - 1)
+
+    @property
+    def url(self) -> str:
+        """Where the file is, for editors."""
+        path = str(self.hit.path)
+        quoted = urllib.parse.quote(os.fsencode(path))
+        return path if "://" in path else f"file://{quoted}"
+
+
+def read_moment(hit: Hit, query: str, start: float, end: float) -> Moment:
+    """A hit with what its file says of its frames; VideoError, without the path, if it is gone."""
+    timing, fault = None, "is a folder of frames, which has no timecode; export it as clips"
+    if not is_folder_at(hit.path):
+        with contextlib.suppress(OSError):
+            if not hit.path.exists():
+                raise VideoError("does not exist; was it moved, or is a drive missing?")
+        try:
+            timing = read_timing(hit.path)
+            end = min(end, float(timing.length / timing.rate))
+        except VideoError as error:
+            fault = str(error)
+    return Moment(hit=hit, query=query, start=start, end=end, timing=timing, fault=fault)
+
+
+def write_otio(title: str, moments: Sequence[Moment]) -> str:
+    """A timeline of OpenTimelineIO, with a track of pictures and one of sound."""
+    tracks = []
+    for kind in ("Video", "Audio"):
+        heard = kind == "Video" or any(moment.counted.sound for moment in moments)
+        children = [_otio_clip(moment, kind) for moment in moments]
+        if heard:
+            tracks.append({"OTIO_SCHEMA": "Track.1", "kind": kind, "children": children})
+    stack = {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": tracks}
+    values = {"OTIO_SCHEMA": "Timeline.1", "name": title, "tracks": stack}
+    return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
+
+
+def _otio_clip(moment: Moment, kind: str) -> dict[str, Any]:
+    timing, (first, last) = moment.counted, moment.frames
+
+    def frames(start: int, count: int) -> dict[str, Any]:
+        rate = float(timing.rate)
+        return {
+            "OTIO_SCHEMA": "TimeRange.1",
+            "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": start},
+            "duration": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": count},
+        }
+
+    source = frames(timing.first + first, last - first)
+    if kind == "Audio" and not timing.sound:
+        return {"OTIO_SCHEMA": "Gap.1", "source_range": source}
+    hit = moment.hit
+    found = {"query": printable(moment.query), "probability": hit.relevant, "score": hit.score}
+    marker = {
+        "OTIO_SCHEMA": "Marker.2",
+        "name": moment.label,
+        "color": "GREEN",
+        "marked_range": frames(timing.first + moment.peak, 1),
+        "metadata": {"sureshot": found},
+    }
+    media = {
+        "OTIO_SCHEMA": "ExternalReference.1",
+        "target_url": moment.url,
+        "available_range": frames(timing.first, timing.length),
+    }
+    return {
+        "OTIO_SCHEMA": "Clip.2",
+        "name": moment.name,
+        "source_range": source,
+        "markers": [marker] if kind == "Video" else [],
+        "media_references": {"DEFAULT_MEDIA": media},
+        "active_media_reference_key": "DEFAULT_MEDIA",
+    }
+
+
+def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
+    """A project of Final Cut Pro (FCPXML 1.8), which DaVinci Resolve reads too."""
+    root = ElementTree.Element("fcpxml", version="1.8")
+    resources = ElementTree.SubElement(root, "resources")
+    formats: dict[tuple[Any, ...], str] = {}
+    assets: dict[Path, str] = {}
+    for moment in moments:
+        timing = moment.counted
+        shape = timing.rate, timing.width, timing.height
+        if shape not in formats:
+            formats[shape] = f"r{len(formats) + len(assets) + 1}"
+            ElementTree.SubElement(
+                resources,
+                "format",
+                id=formats[shape],
+                frameDuration=_seconds(1, timing.rate),
+                width=str(timing.width),
+                height=str(timing.height),
+            )
+        if moment.hit.path not in assets:
+            assets[moment.hit.path] = f"r{len(formats) + len(assets) + 1}"
+            sound: dict[str, Any] = {}
+            if timing.sound:
+                rate, channels = (str(number) for number in timing.sound)
+                sound = {"hasAudio": "1", "audioSources": "1"}
+                sound |= {"audioChannels": channels, "audioRate": rate}
+            ElementTree.SubElement(
+                resources,
+                "asset",
+                id=assets[moment.hit.path],
+                name=moment.name,
+                src=moment.url,
+                start=_seconds(timing.first, timing.rate),
+                duration=_seconds(timing.length, timing.rate),
+                hasVideo="1",
+                format=formats[shape],
+                **sound,
+            )
+    lead = moments[0].counted
+    event = ElementTree.SubElement(ElementTree.SubElement(root, "library"), "event", name=title)
+    project = ElementTree.SubElement(event, "project", name=title)
+    sequence = ElementTree.SubElement(
+        project,
+        "sequence",
+        format=formats[lead.rate, lead.width, lead.height],
+        tcStart="0s",
+        tcFormat="DF" if lead.drop else "NDF",
+    )
+    spine, at = ElementTree.SubElement(sequence, "spine"), 0
+    for moment in moments:
+        timing, (first, last) = moment.counted, moment.frames
+        count = max(1, round((last - first) * lead.rate / timing.rate))
+        clip = ElementTree.SubElement(
+            spine,
+            "asset-clip",
+            ref=assets[moment.hit.path],
+            name=moment.name,
+            offset=_seconds(at, lead.rate),
+            start=_seconds(timing.first + first, timing.rate),
+            duration=_seconds(count, lead.rate),
+            tcFormat="DF" if timing.drop else "NDF",
+        )
+        ElementTree.SubElement(
+            clip,
+            "marker",
+            start=_seconds(timing.first + moment.peak, timing.rate),
+            duration=_seconds(1, timing.rate),
+            value=moment.label,
+        )
+        at += count
+    sequence.set("duration", _seconds(at, lead.rate))
+    ElementTree.indent(root)
+    head = '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE fcpxml>\n'
+    return head + ElementTree.tostring(root, encoding="unicode") + "\n"
+
+
+def _seconds(frames: int, rate: Fraction) -> str:
+    """So many frames as FCPXML writes them: a fraction of seconds that ends on a frame."""
+    time = frames / rate
+    return (
+        f"{time.numerator}s" if time.denominator == 1 else f"{time.numerator}/{time.denominator}s"
+    )
+
+
+def write_edl(title: str, moments: Sequence[Moment]) -> str:
+    """A decision list in CMX3600, one rate for all, beginning at one hour."""
+    lead = moments[0].counted
+    lines = [f"TITLE: {title}", _count_mode(lead), ""]
+    at = frame_number("01:00:00:00", lead.rate, drop=lead.drop)
+    for number, moment in enumerate(moments, 1):
+        timing, (first, last) = moment.counted, moment.frames
+        source = timing.timecode(first), timing.timecode(last)
+        record = [timecode(frame, lead.rate, drop=lead.drop) for frame in (at, at + last - first)]
+        peak = timecode(at + moment.peak - first, lead.rate, drop=lead.drop)
+        tracks = "B" if timing.sound else "V"
+        lines += [
+            f"{number:03}  AX       {tracks}     C        {' '.join((*source, *record))}",
+            f"* FROM CLIP NAME: {moment.name}",
+            f"* LOC: {peak} GREEN   {moment.label}",
+        ]
+        at += last - first
+    return "\n".join(lines) + "\n"
+
+
+def write_markers(title: str, moments: Sequence[Moment]) -> str:
+    """Markers on one whole video, as DaVinci Resolve imports them from a list of edits."""
+    timing = moments[0].counted
+    lines = [f"TITLE: {title}", _count_mode(timing)]
+    for number, moment in enumerate(sorted(moments, key=lambda moment: moment.frames), 1):
+        first, last = moment.frames
+        start, after = timing.timecode(first), timing.timecode(first + 1)
+        label = moment.label.replace("|", "/")
+        lines += [
+            "",
+            f"{number:03}  001      V     C        {start} {after} {start} {after}",
+            f" |C:ResolveColorBlue |M:{label} |D:{last - first}",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _count_mode(timing: Timing) -> str:
+    return f"FCM: {'' if timing.drop else 'NON-'}DROP FRAME"
+
+
+def write_m3u(title: str, moments: Sequence[Moment]) -> str:
+    """A playlist; VLC plays each moment, players that know no more the whole videos."""
+    lines = ["#EXTM3U", f"#PLAYLIST:{title}"]
+    for moment in moments:
+        path = str(moment.hit.path)
+        lines += [
+            f"#EXTINF:{math.ceil(moment.end - moment.start)},{moment.name} {moment.label}",
+            f"#EXTVLCOPT:start-time={moment.start:.3f}",
+            f"#EXTVLCOPT:stop-time={moment.end:.3f}",
+            moment.url if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", path) else path,
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def write_mpv(title: str, moments: Sequence[Moment]) -> str:
+    """A list of edits of mpv, which plays the moments as one film."""
+    del title
+    lines = ["# mpv EDL v0"]
+    for moment in moments:
+        span = f"start={moment.start:.3f},length={moment.end - moment.start:.3f}"
+        label = f"{moment.name} {moment.label}"
+        lines.append(f"{_measured(str(moment.hit.path))},{span},title={_measured(label)}")
+    return "\n".join(lines) + "\n"
+
+
+def _measured(text: str) -> str:
+    """Text in which every character stands for itself."""
+    return f"%{len(os.fsencode(text))}%{text}"
+
+
+_COLUMNS = (
+    *("rank", "video", "start", "end", "peak", "start_timecode", "end_timecode"),
+    *("frame_rate", "probability", "score", "query"),
+)
+
+
+def write_csv(title: str, moments: Sequence[Moment]) -> str:
+    """A table of the moments with times and timecodes."""
+    del title
+    table = io.StringIO()
+    rows = csv.writer(table, lineterminator="\n")
+    rows.writerow(_COLUMNS)
+    for moment in moments:
+        hit, timing = moment.hit, moment.timing
+        codes = [timing.timecode(frame) for frame in moment.frames] if timing else ["", ""]
+        rate = f"{float(timing.rate):.3f}".rstrip("0").rstrip(".") if timing else ""
+        likely = "" if hit.relevant is None else f"{hit.relevant:.4f}"
+        times = [f"{second:.3f}" for second in (moment.start, moment.end, hit.peak)]
+        found = likely, f"{hit.score:.6f}", printable(moment.query)
+        rows.writerow((hit.rank, printable(hit.path), *times, *codes, rate, *found))
+    return table.getvalue()
+
+
+# Suffix and writer of each form.
+FORMS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
+    "otio": (".otio", write_otio),
+    "fcpxml": (".fcpxml", write_fcpxml),
+    "edl": (".edl", write_edl),
+    "m3u": (".m3u8", write_m3u),
+    "mpv": (".mpv", write_mpv),
+    "csv": (".csv", write_csv),
+    "markers": (".markers.edl", write_markers),
+}
+
+
+def timelines(
+    form: str, moments: Sequence[Moment]
+) -> tuple[dict[str, str], list[tuple[Path, str]]]:
+    """Texts of the files of a form by their names, and what they have no room for, with reasons.
+
+    Markers are a file for each video; all others are one file.
+
+    Args:
+        form: one of `FORMS`.
+        moments: of one query.
+    """
+    kept: list[Moment] = []
+    failed: list[tuple[Path, str]] = []
+    for moment in moments:
+        try:
+            if form != "csv":
+                rate = moment.counted.rate
+                if form == "edl" and kept and rate != (one := kept[0].counted.rate):
+                    raise VideoError(
+                        f"has {float(rate):.5g} frames per second and the first hit "
+                        f"{float(one):.5g}; an EDL holds one rate"
+                    )
+            kept.append(moment)
+        except VideoError as error:
+            failed.append((moment.hit.path, str(error)))
+    suffix, write = FORMS[form]
+    films: dict[Path, list[Moment]] = {}
+    for moment in kept:
+        films.setdefault(moment.hit.path if form == "markers" else Path(), []).append(moment)
+    texts = {}
+    for those in films.values():
+        title = plain(those[0].query)
+        name = file_name(title, _NAME_BYTES, "hits")
+        if form == "markers":
+            title = those[0].name
+            video = file_name(those[0].hit.path.stem, _NAME_BYTES, "video")
+            name = f"{those[0].hit.rank:02d} {video} {name}"
+        texts[name + suffix] = write(title, those)
+    return texts, failed
+
+
+def varying(moments: Sequence[Moment]) -> list[str]:
+    """A sentence about videos whose frame rate varies, if there are any."""
+    rates = {m.name: m.timing.rate for m in moments if m.timing and m.timing.varies}
+    if not rates:
+        return []
+    named = ", ".join(f"{name} ({float(rate):.5g} taken)" for name, rate in rates.items())
+    return [f"The frame rate varies in {named}; an editor may be a few frames off."]
+
+
+def check_form(form: str) -> None:
+    """SureshotError with all forms if it is none of them."""
+    if form not in ("clips", *FORMS):
+        raise SureshotError(f"There is no form {form!r}; choose clips, {', '.join(FORMS)}.")

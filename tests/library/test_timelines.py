@@ -1,0 +1,363 @@
+"""Moments for editors and players, read back by what others wrote to read them."""
+
+import csv
+import os
+import shutil
+import subprocess
+import urllib.parse
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+import opentimelineio
+import pytest
+
+from sureshot.errors import SureshotError
+from sureshot.library.clips import export
+from sureshot.library.results import Answer, FrameScore, Hit
+from sureshot.library.timelines import FORMS
+from sureshot.media.timecode import frame_number, read_timing, timecode
+from tests.clips import film, greys
+
+NTSC = Fraction(30000, 1001)
+QUERY = 'a "goal" & <more>|x'
+
+
+def recorded(path, *, rate=Fraction(25), code="", codec="libx264", pixels="yuv420p", seconds=4):
+    """A film of grey that gets lighter, and a tone, with a timecode as a camera writes it."""
+    with av.open(path, "w") as container:
+        stream = container.add_stream(codec, rate=rate)
+        stream.width, stream.height, stream.pix_fmt, stream.gop_size = 64, 48, pixels, 10
+        stream.codec_context.time_base = 1 / Fraction(rate)
+        if code:
+            stream.metadata["timecode"] = code
+        audio = container.add_stream("pcm_s16le", rate=48_000)
+        audio.layout = "stereo"
+        for number, picture in enumerate(greys(np.linspace(20, 220, round(seconds * rate)))):
+            frame = av.VideoFrame.from_ndarray(np.resize(picture, (48, 64, 3)), "rgb24")
+            frame.pts, frame.time_base = number, 1 / Fraction(rate)
+            container.mux(stream.encode(frame))
+        for number in range(seconds * 50):
+            frame = av.AudioFrame.from_ndarray(np.zeros((1, 1920), np.int16), "s16", "stereo")
+            frame.sample_rate, frame.pts = 48_000, number * 960
+            container.mux(audio.encode(frame))
+        for one in (stream, audio):
+            container.mux(one.encode(None))
+    return path
+
+
+def hit(path, rank=1, start=1.0, end=2.0, likely=0.87):
+    frames = (FrameScore(start + 0.2, 0.5),)
+    return Hit(rank, Path(path), start, end, 0.5, frames, relevant=likely)
+
+
+def answer(*hits):
+    return Answer(QUERY, hits, "confident", "tiny", 9, 0.0)
+
+
+def written(form, to, *hits, **options):
+    """The one file of a form."""
+    exported = export(answer(*hits), to, form=form, **options)
+    assert not exported.failed
+    (path,) = exported.written
+    return path
+
+
+@pytest.fixture(scope="module")
+def camera(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("camera")
+    return recorded(folder / "a.mov", rate=NTSC, code="01:00:59;20")
+
+
+@pytest.fixture(scope="module")
+def cinema(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("cinema")
+    code = "10:20:30:05"
+    return recorded(folder / "b.mov", rate=24, code=code, codec="prores_ks", pixels="yuv422p10le")
+
+
+def test_drop_frame_leaves_out_two_numbers_a_minute_but_each_tenth():
+    for written_, frame in (
+        ("00:00:59;29", 1799), ("00:01:00;02", 1800), ("00:09:59;29", 17981),
+        ("00:10:00;00", 17982), ("01:00:00;00", 107892), ("23:59:59;29", 2589407),
+    ):  # fmt: skip
+        assert timecode(frame, NTSC, drop=True) == written_
+        assert frame_number(written_, NTSC, drop=True) == frame
+    assert timecode(2589408, NTSC, drop=True) == "00:00:00;00"
+    assert timecode(3600, 2 * NTSC, drop=True) == "00:01:00;04"
+    assert timecode(1800, NTSC) == "00:01:00:00"
+
+
+@pytest.mark.parametrize("suffix", ["mov", "mp4", "mkv"])
+@pytest.mark.parametrize(
+    ("rate", "code"),
+    [
+        (NTSC, "00:59:59;20"),
+        (NTSC, "00:59:59:20"),
+        (Fraction(24000, 1001), "01:00:00:00"),
+        (50, ""),
+    ],
+)
+def test_rate_and_timecode_are_those_of_the_camera(tmp_path, suffix, rate, code):
+    clip = tmp_path / f"a.{suffix}"
+    with av.open(clip, "w") as container:
+        stream = container.add_stream("libx264", rate=rate)
+        stream.width, stream.height, stream.pix_fmt = 64, 48, "yuv420p"
+        stream.codec_context.time_base = 1 / Fraction(rate)
+        if code:
+            stream.metadata["timecode"] = code
+        for number in range(100):
+            frame = av.VideoFrame.from_ndarray(greys([9], (64, 48))[0], "rgb24")
+            frame.pts, frame.time_base = number, 1 / Fraction(rate)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+    timing = read_timing(clip)
+    assert (timing.rate, timing.varies, timing.length) == (rate, False, 100)
+    assert timing.timecode(0) == (code or "00:00:00:00")
+    assert timing.sound is None
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv"])
+def test_a_rate_that_varies_is_said(tmp_path, suffix):
+    times = [40 * n + (40 * (n // 20)) for n in range(60)]  # now and then a frame is left out
+    clip = film(tmp_path / f"a.{suffix}", greys(range(20, 200, 3)), times=times)
+    timing = read_timing(clip)
+    assert timing.varies and timing.rate == 25
+    exported = export(answer(hit(clip)), tmp_path, form="csv")
+    assert f"The frame rate varies in a.{suffix} (25 taken)" in exported.remark
+
+
+def test_otio_opens_with_times_of_the_cameras(camera, cinema, tmp_path):
+    path = written("otio", tmp_path, hit(camera), hit(cinema, 2, 0.5, 9.0))
+    timeline = opentimelineio.adapters.read_from_file(str(path))
+    video, audio = timeline.tracks
+    assert (video.kind, audio.kind) == ("Video", "Audio")
+    first, second = video
+    assert first.source_range.start_time.to_timecode() == "01:01:00;21"
+    assert first.duration().value == 31  # from the frame on screen at 1 s to that at 2 s
+    assert urllib.parse.unquote(first.media_reference.target_url) == f"file://{camera}"
+    assert first.media_reference.available_range.start_time.to_timecode() == "01:00:59;20"
+    (marker,) = first.markers
+    assert marker.name == f"87% {QUERY}" and marker.metadata["sureshot"]["probability"] == 0.87
+    assert first.source_range.contains(marker.marked_range)
+    assert second.source_range.start_time.to_timecode() == "10:20:30:17"
+    assert second.source_range.end_time_exclusive() == (
+        second.media_reference.available_range.end_time_exclusive()
+    )
+
+
+def test_fcpxml_counts_in_frames_of_each_video(camera, cinema, tmp_path):
+    path = written("fcpxml", tmp_path, hit(camera), hit(cinema, 2), hit(camera, 3, 2.0, 3.0))
+    root = ElementTree.parse(path).getroot()
+    formats = {f.get("id"): Fraction(f.get("frameDuration")[:-1]) for f in root.iter("format")}
+    assets = {a.get("id"): a for a in root.iter("asset")}
+    assert sorted(formats.values()) == [1 / NTSC, Fraction(1, 24)] and len(assets) == 2
+    at = 0
+    for clip in root.iter("asset-clip"):
+        asset = assets[clip.get("ref")]
+        step = formats[asset.get("format")]
+        times = {k: Fraction(clip.get(k)[:-1]) for k in ("offset", "start", "duration")}
+        assert times["offset"] == at and (times["offset"] * NTSC).denominator == 1
+        assert (times["start"] / step).denominator == 1
+        assert times["start"] >= Fraction(asset.get("start")[:-1])
+        marker = clip.find("marker")
+        assert times["start"] <= Fraction(marker.get("start")[:-1]) < times["start"] + 1
+        assert marker.get("value") == f"87% {QUERY}"
+        at += times["duration"]
+    assert Fraction(root.find(".//sequence").get("duration")[:-1]) == at
+    assert root.find(".//sequence").get("tcFormat") == "DF"
+    assert assets[clip.get("ref")].get("audioRate") == "48000"
+
+
+def test_an_edl_is_read_and_holds_one_rate(camera, cinema, tmp_path):
+    exported = export(answer(hit(camera), hit(cinema, 2), hit(camera, 3)), tmp_path, form="edl")
+    (path,) = exported.written
+    ((left, why),) = exported.failed
+    assert left == cinema and why.startswith("has 24 frames per second and the first hit 29.97")
+    assert path.read_text().splitlines()[1] == "FCM: DROP FRAME"
+    timeline = opentimelineio.adapters.read_from_file(str(path), rate=float(NTSC))
+    clips = [c for track in timeline.video_tracks() for c in track.find_clips()]
+    assert [c.name for c in clips] == ["a.mov", "a.mov"]
+    assert clips[0].source_range.start_time.to_timecode() == "01:01:00;21"
+    assert [c.duration().value for c in clips] == [31, 31]
+    assert "01:00:00;00 01:00:01;01" in path.read_text()
+
+
+def test_markers_are_a_file_for_each_video(camera, cinema, tmp_path):
+    later = hit(camera, 1, 2.0, 3.0)
+    exported = export(answer(later, hit(cinema, 2), hit(camera, 3)), tmp_path, form="markers")
+    one, two = exported.written
+    assert one.name == "01 a a _goal_ & _more__x.markers.edl" and two.name.startswith("02 b ")
+    timeline = opentimelineio.adapters.read_from_file(str(one), rate=float(NTSC))
+    starts = [c.source_range.start_time.to_timecode() for c in timeline.find_clips()]
+    assert starts == ["01:01:00;21", "01:01:01;21"]
+    assert '|M:87% a "goal" & <more>/x |D:31' in one.read_text()
+
+
+ODD = 'ä, "q" & <b> ]]> %41 ;\n#\x01.mov'
+
+
+@pytest.fixture
+def odd(camera, tmp_path):
+    """The film under a name with all that a format might trip over."""
+    folder = tmp_path / "odd"
+    folder.mkdir()
+    return Path(shutil.copy(camera, folder / ODD))
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", [ODD, "caf\udce9.mov"], ids=["odd", "not UTF-8"])
+def test_no_name_breaks_a_form(camera, tmp_path, form, name):
+    clip = Path(shutil.copy(camera, tmp_path / name))
+    path = (
+        written(form, tmp_path / "out", hit(clip), hit(camera, 2, 2.0, 3.0))
+        if form != "markers"
+        else export(answer(hit(clip)), tmp_path / "out", form=form).written[0]
+    )
+    data = path.read_bytes()
+    if form == "otio":
+        (first, _) = opentimelineio.adapters.read_from_file(str(path)).tracks[0]
+        url = first.media_reference.target_url
+        assert urllib.parse.unquote_to_bytes(url) == b"file://" + os.fsencode(clip)
+    elif form == "fcpxml":
+        url = next(ElementTree.parse(path).iter("asset")).get("src")
+        assert urllib.parse.unquote_to_bytes(url) == b"file://" + os.fsencode(clip)
+    elif form == "csv":
+        with path.open(newline="", encoding="utf-8") as file:
+            rows = list(csv.DictReader(file))
+        assert len(rows) == 2 and rows[0]["query"] == QUERY
+    elif form in ("edl", "markers"):
+        assert data.decode().count("\n001 ") == 1 and b"\x01" not in data
+    elif form == "m3u":
+        lines = [line for line in data.split(b"\n") if line and not line.startswith(b"#")]
+        assert len(lines) == 2
+        found = lines[0].removeprefix(b"file://") if name != ODD else lines[0][7:]
+        assert urllib.parse.unquote_to_bytes(found) == os.fsencode(clip)
+    else:
+        head, entry = data.split(b"\n", 1)
+        length, rest = entry[1:].split(b"%", 1)
+        assert head == b"# mpv EDL v0" and rest[: int(length)] == os.fsencode(clip)
+
+
+@pytest.mark.skipif(not shutil.which("mpv"), reason="mpv is not installed")
+@pytest.mark.parametrize("form", ["mpv", "m3u"])
+def test_mpv_plays_what_is_written(odd, cinema, tmp_path, form):
+    path = written(form, tmp_path / "out", hit(odd), hit(cinema, 2, 0.5, 1.5))
+    playing = ["mpv", "--no-config", "--vo=null", "--ao=null", "--untimed", "--no-terminal"]
+    (tmp_path / "seen.lua").write_text(
+        'mp.register_event("file-loaded", function()\n'
+        f'  local seen = io.open("{tmp_path}/seen", "a")\n'
+        '  seen:write(mp.get_property("duration") .. "\\n") seen:close() end)\n'
+    )
+    playing += [f"--script={tmp_path}/seen.lua", str(path)]
+    assert subprocess.run(playing, timeout=120, check=False).returncode == 0
+    seen = [float(line) for line in (tmp_path / "seen").read_text().split()]
+    # mpv knows no times in a playlist, and plays the whole videos.
+    assert seen == pytest.approx([2.0] if form == "mpv" else [4.0, 4.0], abs=0.1)
+
+
+def test_what_is_gone_or_has_no_frames_to_count_is_named(camera, tmp_path):
+    frames = tmp_path / "frames"
+    frames.mkdir()
+    exported = export(
+        answer(hit(tmp_path / "gone.mp4"), hit(frames, 2), hit(camera, 3)), tmp_path, form="otio"
+    )
+    assert len(exported.written) == 1
+    reasons = dict(exported.failed)
+    assert "does not exist" in reasons[tmp_path / "gone.mp4"]
+    assert "has no timecode" in reasons[frames]
+    assert len(written("csv", tmp_path, hit(frames), hit(camera, 2)).read_text().split("\n")) == 4
+
+
+def test_a_video_without_a_frame_rate_is_named(camera, tmp_path):
+    clip = film(tmp_path / "a.ts", greys([90]), times=[0])
+    exported = export(answer(hit(clip, 1, 0.0, 1.0), hit(camera, 2)), tmp_path, form="fcpxml")
+    assert exported.failed == ((clip, "states no frame rate, which editors need"),)
+    rows = list(csv.DictReader(written("csv", tmp_path, hit(clip)).read_text().splitlines()))
+    assert [row["start_timecode"] for row in rows] == [""]
+
+
+def test_nothing_is_half_written_or_replaced_unasked(camera, tmp_path):
+    path = written("edl", tmp_path, hit(camera))
+    path.write_text("mine")
+    exported = export(answer(hit(camera)), tmp_path, form="edl")
+    assert exported.failed == ((path, "exists already; --overwrite replaces it"),)
+    assert path.read_text() == "mine"
+    assert "FCM" in written("edl", tmp_path, hit(camera), overwrite=True).read_text()
+    gone = export(answer(hit(tmp_path / "gone.mp4")), tmp_path / "none", form="otio")
+    assert not gone.written and not list((tmp_path / "none").iterdir())
+    with pytest.raises(SureshotError, match="There is no form 'xml'; choose clips, otio, fcpxml"):
+        export(answer(hit(camera)), tmp_path, form="xml")
+    with pytest.raises(SureshotError, match="--copy is about clips"):
+        export(answer(hit(camera)), tmp_path, form="edl", copy=True)
+
+
+def test_hits_that_are_probably_wrong_are_not_listed_unless_asked(camera, tmp_path):
+    weak = hit(camera, 2, likely=0.1)
+    exported = export(answer(hit(camera), weak), tmp_path, form="csv")
+    assert exported.left_out == 1 and "1 hit not listed: less likely right" in exported.remark
+    lines = written("csv", tmp_path, hit(camera), weak, min=0.0, overwrite=True).read_text()
+    assert len(lines.splitlines()) == 3
+
+
+# Copies
+
+
+def levels(path):
+    """Codec, and the grey of each frame."""
+    with av.open(path) as container:
+        stream = container.streams.video[0]
+        shown = [frame.to_ndarray(format="gray").mean() for frame in container.decode(stream)]
+        return stream.codec_context.codec.canonical_name, np.array(shown)
+
+
+def test_prores_stays_prores_frame_by_frame(cinema, tmp_path):
+    exported = export(answer(hit(cinema)), tmp_path, copy=True)
+    assert not exported.failed
+    (path,) = exported.written
+    assert path.name == "01 b 00.00.01-00.00.02 copy.mov"
+    codec, shown = levels(path)
+    assert codec == "prores"
+    np.testing.assert_allclose(shown, levels(cinema)[1][24:48])
+    timing = read_timing(path)
+    assert timing.timecode(0) == "10:20:31:05" and timing.rate == 24 and timing.sound
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "mov", "ts"])
+def test_a_copy_begins_with_the_keyframe_before(tmp_path, suffix):
+    clip = film(tmp_path / f"a.{suffix}", greys(range(10, 250, 4)), rate=10, every=20)
+    with av.open(clip) as container:
+        video = container.streams.video[0]
+        frames = list(container.decode(video))
+    begins = max(n for n, frame in enumerate(frames[:26]) if frame.key_frame)
+    exported = export(answer(hit(clip, 1, 3.0, 4.0)), tmp_path / "out", copy=True, pad=0.5)
+    assert not exported.failed
+    (path,) = exported.written
+    assert path.name == f"01 a 00.00.{begins // 10:02}-00.00.05 copy.{suffix}"
+    codec, shown = levels(path)
+    assert codec == "h264"
+    # Frames that are shown before the last one that is decoded may come with it.
+    assert shown[: 45 - begins] == pytest.approx(levels(clip)[1][begins:45], abs=0.01)
+    assert 45 - begins <= len(shown) <= 49 - begins
+    with av.open(path) as container:
+        assert next(container.decode(video=0)).time <= 0.3
+
+
+def test_what_cannot_be_copied_says_what_to_do(tmp_path):
+    gif = film(tmp_path / "a.gif", greys(range(10, 250, 8)), codec="gif", pixels="rgb8")
+    broken = tmp_path / "b.mp4"
+    broken.write_text("no video")
+    exported = export(answer(hit(gif), hit(broken, 2)), tmp_path / "out", copy=True)
+    assert not exported.written and not list((tmp_path / "out").iterdir())
+    (_, one), (_, two) = exported.failed
+    assert "a.gif cannot be cut without encoding it" in one and "is not a video" in two
+
+
+def test_a_clip_that_is_turned_stays_so(tmp_path):
+    clip = film(tmp_path / "a.mp4", greys(range(10, 250, 4)), turned=90)
+    (path,) = export(answer(replace(hit(clip), end=3.0)), tmp_path / "out", copy=True).written
+    with av.open(path) as container:
+        assert next(container.decode(video=0)).rotation % 360 == 90

@@ -264,7 +264,7 @@ def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
     assert sureshot(*command, "--copy").code == 0
     assert (tmp_path / "01 scenes 00.00.04-00.00.08 copy.mp4").exists()
     ran = sureshot(*command, "--as", "doc")
-    assert (ran.code, ran.out) == (1, "")
+    assert (ran.code, ran.out) == (2, "")
     assert "There is no form 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
 
 

@@ -22,7 +22,7 @@ import av
 import numpy as np
 from jaxtyping import UInt8
 
-from sureshot.errors import QueryError, SureshotError, VideoError, option, reason_of
+from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
 from sureshot.library.search import Searcher
@@ -105,7 +105,7 @@ def export(
     """
     check_form(form)
     if copy and form != "clips":
-        raise SureshotError(f"{option('copy', True)} is about clips; leave it out, or the format.")
+        raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
     folder = absolute(to)
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -20,7 +20,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import SureshotError, VideoError
+from sureshot.errors import ArgumentError, VideoError
 from sureshot.library.results import Hit
 from sureshot.media.timecode import Timing, frame_number, read_timing, timecode
 from sureshot.paths import is_folder_at
@@ -393,6 +393,6 @@ def varying(moments: Sequence[Moment]) -> list[str]:
 
 
 def check_form(form: str) -> None:
-    """SureshotError with all forms if it is none of them."""
+    """ArgumentError with all forms if it is none of them."""
     if form not in ("clips", *FORMS):
-        raise SureshotError(f"There is no form {form!r}; choose clips, {', '.join(FORMS)}.")
+        raise ArgumentError(f"There is no form {form!r}; choose clips, {', '.join(FORMS)}.")

@@ -171,7 +171,7 @@ def imports_for(what: str) -> Iterator[None]:
 
 
 def install_command(extra: str) -> str:
-    """The command that installs what one of our extras needs, from wherever it is typed.
+    """The command that installs what an extra needs, or a package of the base; typed anywhere.
 
     No registry has Sureshot itself, so a name such as ``sureshot[s3]`` would find somebody else's.
     An environment without pip, as `uv tool` makes them, is named to uv.
@@ -186,5 +186,9 @@ def install_command(extra: str) -> str:
         listed = [one.partition("; extra == ") for one in requires("sureshot") or ()]
     except PackageNotFoundError:  # run from its source
         return f"{pip} '.[{extra}]'"
-    wanted = [shlex.quote(name) for name, _, of in listed if of.strip("'\"") == extra]
+    wanted = [
+        shlex.quote(name)
+        for name, _, of in listed
+        if (of.strip("'\"") if of else re.split(r"[^\w.-]", name)[0]) == extra
+    ]
     return f"{pip} {' '.join(wanted)}"

@@ -165,8 +165,10 @@ def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypa
     monkeypatch.delenv(engines.VARIABLE)
     monkeypatch.setattr(engines, "is_installed", lambda name: name == "torch")
     state, detail, fix = doctor._engine()
-    assert "PyTorch" in detail and "OpenVINO is not installed" in detail and "cuda" not in detail
-    assert (state, fix) == ("note", f"for half the time: {install_command('openvino')}")
+    assert (
+        "PyTorch" in detail and "ONNX Runtime is not installed" in detail and "cuda" not in detail
+    )
+    assert (state, fix) == ("note", f"for half the time: {install_command('onnxruntime')}")
 
 
 def test_what_else_can_be_installed_is_named_with_its_command(tmp_path, monkeypatch):

@@ -69,7 +69,7 @@ Engine = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help="openvino, onnxruntime or torch: what computes the bundled model's frames.",
+        help="onnxruntime, openvino or torch: what computes the bundled model's frames.",
         show_default="$SURESHOT_ENGINE, else the first that works",
     ),
 ]

@@ -163,12 +163,9 @@ def _engine() -> _Found:
         return "ok", f"{detail}'s frames, on {device}", ""
     if os.environ.get(engines.VARIABLE) == "torch":
         return "ok", f"{detail}'s frames, as {engines.VARIABLE} asks", ""
-    reasons = " ".join(engines.why_not(one) for one in engines.ENGINES[:-1])
-    return (
-        "note",
-        f"{detail}'s frames. {reasons}",
-        f"for half the time: {install_command('openvino')}",
-    )
+    reason = engines.why_not(engines.ENGINES[0])
+    fix = f"for half the time: {install_command(engines.ENGINES[0])}"
+    return "note", f"{detail}'s frames. {reason}", fix
 
 
 def _extra(modules: Sequence[str], use: str, extra: str) -> _Found:

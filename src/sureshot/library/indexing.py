@@ -373,7 +373,7 @@ def index(
         db: folder or object-storage URI of the index; None is the default index of this user.
         model: ``bundled``, a folder or the name of a model on the hub.
         device: torch device; None takes a GPU where there is one.
-        engine: ``openvino``, ``onnxruntime`` or ``torch``; None takes the first that works.
+        engine: ``onnxruntime``, ``openvino`` or ``torch``; None takes the first that works.
         frames: frames sampled from each window.
         window: longest window in seconds.
         scenes: whether a change of scene begins a window.

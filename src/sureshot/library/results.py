@@ -483,7 +483,7 @@ class Indexed:
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
         warnings: what the user should know about the index.
-        engine: what computed the frames, ``openvino``, ``onnxruntime`` or ``torch``; empty where
+        engine: what computed the frames, ``onnxruntime``, ``openvino`` or ``torch``; empty where
             none were, or where the model leaves no choice.
     """
 

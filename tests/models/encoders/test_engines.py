@@ -55,7 +55,7 @@ def test_a_gpu_is_taken_by_torch(monkeypatch):
 
 def test_an_unknown_engine_is_refused_by_its_name(monkeypatch):
     with pytest.raises(
-        ModelError, match=r"no engine 'steam'; known: openvino, onnxruntime, torch\."
+        ModelError, match=r"no engine 'steam'; known: onnxruntime, openvino, torch\."
     ):
         choose("steam", "cpu")
     monkeypatch.setenv(engines.VARIABLE, "steam")
@@ -64,16 +64,17 @@ def test_an_unknown_engine_is_refused_by_its_name(monkeypatch):
 
 
 def test_the_first_engine_that_works_is_taken(only):
-    only("onnxruntime", "torch")
-    if is_installed("onnxruntime"):
-        assert choose(None, "cpu") == ("onnxruntime", "cpu")
+    assert choose(None, "cpu") == ("onnxruntime", "cpu")
+    only("openvino", "torch")
+    if is_installed("openvino"):
+        assert choose(None, "cpu") == ("openvino", "cpu")
     only("torch")
     assert choose(None, "cpu") == ("torch", "cpu")
     only()
     with pytest.raises(
         ModelError,
-        match=r"OpenVINO is not installed\. ONNX Runtime is not installed\. PyTorch is not "
-        r"installed\. Install one of them: pip install 'openvino<",
+        match=r"ONNX Runtime is not installed\. OpenVINO is not installed\. PyTorch is not "
+        r"installed\. Install the first: pip install 'onnxruntime<",
     ):
         choose(None, None)
 

@@ -21,7 +21,7 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             ``tiny``, ``small`` (to be trained with a system), a local folder, or the hub id of a
             CLIP, SigLIP or SigLIP2.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
-        engine: ``openvino``, ``onnxruntime`` or ``torch``, which the bundled models and ``bridge``
+        engine: ``onnxruntime``, ``openvino`` or ``torch``, which the bundled models and ``bridge``
             know; None takes the first that works.
     """
     if name in ("bundled", "bundled-bf16", "bridge"):

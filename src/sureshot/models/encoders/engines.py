@@ -1,9 +1,9 @@
-"""What computes the image network on a processor: OpenVINO, ONNX Runtime or torch.
+"""What computes the image network on a processor: ONNX Runtime, OpenVINO or torch.
 
 They give the same numbers to rounding, so an index may be written by one and continued by another.
 Each is imported when frames are encoded, never before. Neither of the first two may reach for a
-network: OpenVINO's converter reports each import to its maker and ONNX Runtime looks up its maker's
-server, so both are imported here and only here, in a way that keeps them from it.
+network: ONNX Runtime looks up its maker's server and OpenVINO's converter reports each import, so
+both are imported here and only here, in a way that keeps them from it.
 """
 
 import importlib
@@ -32,15 +32,15 @@ from sureshot.models.encoders.efficientnet import (
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
 
-Engine = Literal["openvino", "onnxruntime", "torch"]
-ENGINES: tuple[Engine, ...] = ("openvino", "onnxruntime", "torch")  # in the order they are tried
+Engine = Literal["onnxruntime", "openvino", "torch"]
+ENGINES: tuple[Engine, ...] = ("onnxruntime", "openvino", "torch")  # in the order they are tried
 TITLES: dict[str, str] = {
-    "openvino": "OpenVINO",
     "onnxruntime": "ONNX Runtime",
+    "openvino": "OpenVINO",
     "torch": "PyTorch",
 }
 VARIABLE = "SURESHOT_ENGINE"  # names one for all that runs
-EXTRAS: dict[str, str] = {"openvino": "openvino", "onnxruntime": "onnx", "torch": "research"}
+_FROM = {"onnxruntime": "onnxruntime", "openvino": "openvino", "torch": "research"}
 Precision = Literal["f32", "bf16"]
 Features = tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]
 
@@ -83,13 +83,13 @@ def _first_that_works() -> Engine:
         reasons.append(reason)
     raise ModelError(
         f"Nothing here can compute the frames of the bundled model. {' '.join(reasons)} Install "
-        f"one of them: {install_command(EXTRAS['openvino'])}"
+        f"the first: {install_command(_FROM[ENGINES[0]])}"
     )
 
 
 def _another(engine: str) -> str:
     """What to do where an engine that was asked for cannot be used."""
-    command = install_command(EXTRAS[engine])
+    command = install_command(_FROM[engine])
     others = [one for one in ENGINES if one != engine and is_installed(one)]
     instead = f"use {option('engine', others[0])}" if others else f"leave out {option('engine')}"
     return f"Install it: {command}; or {instead}."
@@ -228,11 +228,11 @@ class OpenvinoNetwork:
 
 
 def _cannot_run(engine: str, number: str, error: Exception) -> ModelError:
-    others = [one for one in ENGINES if one != engine and is_installed(one)]
-    instead = f"Use {option('engine', others[0])}, or another version: " if others else "Try "
+    other = "openvino" if engine == "onnxruntime" else "onnxruntime"
+    get = "" if is_installed(other) else f", after {install_command(_FROM[other])}"
     return ModelError(
-        f"{TITLES[engine]} {number} cannot run the image network ({_reason(error)}). {instead}"
-        f"{install_command(EXTRAS['onnxruntime' if engine == 'openvino' else 'openvino'])}."
+        f"{TITLES[engine]} {number} cannot run the image network ({_reason(error)}). Use "
+        f"{option('engine', other)}{get}."
     )
 
 

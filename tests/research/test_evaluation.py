@@ -220,7 +220,7 @@ def test_published_names_are_those_of_whole_splits_only(place):
         (whole, "1kA"),
         (replace(whole, label="mine"), ""),
         (replace(whole, expected=5), ""),
-        (replace(whole, protocol="full"), "full"),
+        (replace(whole, protocol="full multi-caption"), "full"),
         (replace(whole, name="val"), ""),
     ):
         features = SplitFeatures(split, "tiny", TinyEncoder().fingerprint, 3, [], [])

@@ -5,7 +5,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -35,6 +35,7 @@ from sureshot.text import counted, plain
 if TYPE_CHECKING:
     from sureshot.research.training.loop import TrainingResult
 
+_T = TypeVar("_T")
 RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
 RunFolder = Annotated[
     Path | None, path_option("--to", help="Folder of the run.", show_default="runs/RECIPE")
@@ -136,15 +137,22 @@ def _train(
     cache: Path | None,
 ) -> "TrainingResult | None":
     """Train with a progress bar; None in a process that leaves the printing to the first."""
+    return _of_first(
+        lambda bar: train(
+            recipe, to=to, settings=settings or (), resume=resume, cache=cache, progress=bar
+        )
+    )
+
+
+def _of_first(work: "Callable[[Bar], _T]") -> "_T | None":
+    """What ``work`` gives, done by all processes that torchrun started, in the first of them."""
     from sureshot.research.training.distributed import is_first
 
     err = console(err=True)
     err.quiet = not is_first()
     with Bar(err) as bar:
-        run = train(
-            recipe, to=to, settings=settings or (), resume=resume, cache=cache, progress=bar
-        )
-    return run if is_first() else None
+        found = work(bar)
+    return found if is_first() else None
 
 
 def _print_run(
@@ -354,10 +362,14 @@ def reproduce(
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
-        with Bar(console(err=True)) as bar:
-            files = research.reproduce(
+        made = _of_first(
+            lambda bar: research.reproduce(
                 table, plan, to=to, seeds=seeds, part=part, cache=cache, progress=bar
-            ).files
+            )
+        )
+        if made is None:
+            return 0
+        files = made.files
     if as_json:
         paths = [str(path.absolute()) for path in files]
         print_json({"exhibits": [one.to_dict() for one in exhibits], "files": paths})

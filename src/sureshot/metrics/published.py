@@ -19,6 +19,7 @@ _SIZES = {
     ("msrvtt", "full"): ((59800, 59800), (2990, 2990)),
     ("msvd", "std"): ((27763, 27763), (670, 670)),
     ("vatex", "std"): ((15000, 15000), (1500, 1500)),
+    ("vatex", "clip2video"): ((15000, 15000), (1500, 1500)),
     ("didemo", "std"): ((1003, 1004), (1003, 1004)),
     ("lsmdc", "std"): ((1000, 1000), (1000, 1000)),
     ("activitynet", "val1"): ((4917, 4917), (4917, 4917)),
@@ -32,7 +33,8 @@ class Row:
 
     Attributes:
         dataset: data set tested on, as the papers write it without hyphens.
-        split: test split: ``1kA``, ``full``, ``val1``, or ``std`` where there is only one.
+        split: test split: ``1kA``, ``full``, ``val1``, ``CLIP2Video`` for the 1,500 videos of
+            VATEX that its authors drew, or ``std`` for the usual one.
         variant: the setting that an ablation changes; empty in the main tables.
         post: post-processing of the scores.
         encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.

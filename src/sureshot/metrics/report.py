@@ -91,6 +91,7 @@ class RecallReport:
         system: name of what was evaluated.
         setting: data and circumstances.
         raw: the scores as they are, text to video, then video to text.
+        left_out: printed rows of another split, gallery or texts, which are not among ``matches``.
         undescribed: videos without a text: candidates, but no queries of video to text.
         hubness: skewness of the 10-occurrence of the raw scores.
         ks: recalls that are printed.
@@ -104,6 +105,7 @@ class RecallReport:
     raw: tuple[Line, Line]
     post: tuple[Line, ...]
     matches: Mapping[Direction, tuple[Match, ...]]
+    left_out: int
     undescribed: int
     hubness: float
     ks: tuple[int, ...]
@@ -213,6 +215,11 @@ class RecallReport:
                 if not match.protocol:
                     yield "    - same split and sizes; whether the same videos is not checked"
                 yield from (f"    - {text}" for text in match.warnings)
+        if self.left_out:
+            yield (
+                f"\n{counted(self.left_out, 'printed row')} of another split, gallery or number of "
+                "texts left out; name a method to see its rows all the same."
+            )
 
 
 def report(
@@ -227,6 +234,7 @@ def report(
     frames: int | None = None,
     trained_on: str = "",
     against: Sequence[str] = (),
+    comparable: bool = False,
     bank: Float[np.ndarray, "captions videos"] | None = None,
     post: Sequence[str] = (),
     corrected: Sequence[CorrectedScores] = (),
@@ -245,6 +253,7 @@ def report(
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
         trained_on: data sets, joined by " + ".
         against: methods whose printed rows are shown below ours.
+        comparable: whether those are left out whose split, gallery or texts are others.
         bank: similarities of training captions to the same videos, for ``qb_norm`` and ``nnn``.
         post: ways of post-processing to show below the raw scores: ``dsl`` and
             ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
@@ -278,20 +287,24 @@ def report(
         frames=frames,
         trained_on=trained_on,
     )
+    matches = {
+        way: [
+            match for method in against for match in compare(setting, method=method, direction=way)
+        ]
+        for way in _WAYS
+    }
+    shown_matches = {
+        way: tuple(match for match in found if not (comparable and match.protocol))
+        for way, found in matches.items()
+    }
     return RecallReport(
         title=title,
         system=system,
         setting=setting,
         raw=raw,
         post=tuple(shown),
-        matches={
-            way: tuple(
-                match
-                for method in against
-                for match in compare(setting, method=method, direction=way)
-            )
-            for way in _WAYS
-        },
+        matches=shown_matches,
+        left_out=sum(len(matches[way]) - len(shown_matches[way]) for way in _WAYS),
         undescribed=videos - raw[1].recall.n,
         hubness=hubness_skewness(similarity),
         ks=tuple(ks),

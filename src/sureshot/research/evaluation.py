@@ -179,9 +179,22 @@ POST = (*_OF_REPORT, PRINTED, CANDIDATES)  # corrections of scores
 # The name that the tables of the papers give to what a reader reads.
 _PUBLISHED = {
     ("msrvtt", "1k-A", "test"): "1kA",
-    ("msrvtt", "full", "test"): "full",
-    ("activitynet", "paragraph", "test"): "val1",
+    ("msrvtt", "full multi-caption", "test"): "full",
+    ("msvd", "multi-caption", "test"): "std",
+    ("vatex", "HGR multi-caption", "test"): "std",
+    ("vatex", "CLIP2Video multi-caption", "test"): "CLIP2Video",
+    ("didemo", "paragraph", "test"): "std",
+    ("lsmdc", "all sentences", "test"): "std",
+    ("lsmdc", "last sentence", "test"): "std",
+    ("charades", "script", "test"): "std",
+    ("activitynet", "paragraph val1", "test"): "val1",
 }
+
+
+def published_split(split: Split) -> str:
+    """Which published test split this is, as printed rows call it; nothing if none, or a part."""
+    whole = split.label is None and len(split.items) == split.expected
+    return _PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -335,21 +348,22 @@ def recall_report(
         corrected += printed_scores(scorer, features, gamma)
     if CANDIDATES in post and bank is not None:
         corrected += candidate_scores(scores, bank, gamma)
-    if "published" in against:
+    everything = "published" in against
+    if everything:
         rows = published(split.dataset)
         against = list(dict.fromkeys(row.method for row in rows if not row.variant))
-    whole = split.label is None and len(split.items) == split.expected
     return report(
         scores,
         split.owner(),
         title=split.title(),
         system=scorer.system,
         dataset=split.dataset,
-        split=_PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else "",
+        split=published_split(split),
         encoder=scorer.encoder_name,
         frames=features.frames,
         trained_on=scorer.trained_on,
         against=against,
+        comparable=everything,
         bank=bank,
         post=[name for name in post if name in _OF_REPORT],
         corrected=corrected,

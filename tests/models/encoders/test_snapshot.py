@@ -168,8 +168,8 @@ def test_no_network_is_one_sentence_and_quick():
         find_snapshot("openai/clip-vit-base-patch32")
     assert one_sentence(caught) == (
         "Could not load model 'openai/clip-vit-base-patch32': not in the local cache and the model "
-        "hub cannot be reached. Give a local folder with --model, connect once, or use "
-        "--model bundled."
+        "hub cannot be reached. Give a local folder with --model (in a recipe as encoder.name, in "
+        "a plan also in [encoders]), connect once, or use --model bundled."
     )
 
 

@@ -1,5 +1,6 @@
 """Two processes against one on the whole batch, by torchrun's means and by the command."""
 
+import json
 import os
 import socket
 import subprocess
@@ -30,7 +31,7 @@ from sureshot.research.training.step import StepOptions, gradients, update
 from tests.cli.terminal import COMMAND
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model
-from tests.walls import walls
+from tests.walls import plan, walls
 
 slow = pytest.mark.slow  # two processes go in every run in the last test
 BATCHES = [[0, 3, 4, 7, 9, 10, 13], [2, 5, 8, 11], [1, 22, 14, 17, 6]]
@@ -191,17 +192,15 @@ def test_no_thread_of_the_group_is_left_behind_it():
     assert together(train_and_leave) == [[], []]
 
 
-def test_two_processes_train_what_one_trains(tmp_path):
-    place = walls(tmp_path / "walls")
-    recipe = [str(place / "recipe.toml"), "--cache", str(tmp_path / "cache")]
-    assert run(["train", *recipe, "--to", str(tmp_path / "one")]) == 0
+def in_two_processes(*command):
+    """What each of two processes prints, to a reader and to a terminal, started as by torchrun."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
     both = [
         subprocess.Popen(
-            [*COMMAND, "train", *recipe, "--to", str(tmp_path / "two"), "--json"],
+            [*COMMAND, *map(str, command)],
             env=os.environ | shared | {"RANK": number, "LOCAL_RANK": number},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -209,8 +208,45 @@ def test_two_processes_train_what_one_trains(tmp_path):
         )
         for number in ("0", "1")
     ]
-    (first, told), (second, other) = (process.communicate(timeout=120) for process in both)
-    assert [process.returncode for process in both] == [0, 0], (told, other)
+    printed = [process.communicate(timeout=120) for process in both]
+    assert [process.returncode for process in both] == [0, 0], printed
+    return printed
+
+
+def test_two_processes_reproduce_a_table_together(tmp_path, monkeypatch):
+    place = tmp_path / "plan"
+    plan(place)
+    with (place / "plan.toml").open("a") as file:  # dropout draws in each process
+        file.write(
+            '[[cases]]\nsystems = ["duq"]\nsettings = { dropout = 0.0 }\nstem = { dropout = 0.0 }\n'
+        )
+    monkeypatch.setenv("WALLS", str(place))
+    two = tmp_path / "two"
+    where = ("--plan", place / "plan.toml", "--cache", tmp_path / "cache", "--seeds", "1")
+    printed, _ = zip(*in_two_processes("reproduce", "duq-s3", *where, "--to", two), strict=True)
+    assert printed[0].split() == [str(p) for p in (two / "duq-s3.md", two / "duq-s3.csv")] + [
+        str(two / f"duq-s3.{kind}") for kind in ("json", "png", "svg", "npz")
+    ]
+    assert printed[1] == ""
+    assert run(["reproduce", "duq-s3", *map(str, where), "--to", str(tmp_path / "one")]) == 0
+    scores = [
+        [
+            json.loads(path.read_text())["scores"]
+            for path in sorted((folder / "runs").glob("*.json"))
+        ]
+        for folder in (tmp_path / "one", two)
+    ]
+    assert len(scores[0]) == 4 and not list((two / "runs").glob("*.run"))
+    assert [one["R@1"] for one in scores[0]] == [one["R@1"] for one in scores[1]]
+
+
+def test_two_processes_train_what_one_trains(tmp_path):
+    place = walls(tmp_path / "walls")
+    recipe = [str(place / "recipe.toml"), "--cache", str(tmp_path / "cache")]
+    assert run(["train", *recipe, "--to", str(tmp_path / "one")]) == 0
+    (first, told), (second, other) = in_two_processes(
+        "train", *recipe, "--to", tmp_path / "two", "--json"
+    )
     assert '"epoch"' in first and second == ""  # only the first one speaks
     assert "pairs.csv train, 6 videos" in told and "pairs.csv" not in other
     # What they compute is compared, not their weights: some weights change no score (the bias of an

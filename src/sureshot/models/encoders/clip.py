@@ -207,8 +207,8 @@ def _commit(name: str) -> str:
     except _hub_errors():
         raise ModelError(
             f"Could not load model '{name}': not in the local cache and the model hub cannot be "
-            f"reached. Give a local folder with {option('model')}, connect once, or use "
-            f"{option('model', 'bundled')}."
+            f"reached. Give a local folder with {option('model')} (in a recipe as encoder.name, in "
+            f"a plan also in [encoders]), connect once, or use {option('model', 'bundled')}."
         ) from None
     raise ModelError(
         f"Could not load model '{name}': the hub has its weights only pickled, and a pickle can "

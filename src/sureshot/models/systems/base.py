@@ -198,6 +198,10 @@ class System(nn.Module):
         """The logit scale."""
         return self.log_scale.exp()
 
+    def estimators(self) -> nn.Module | None:
+        """What learns the uncertainty of pairs next to the system; None where nothing does."""
+        return None
+
     def begin_pass(self, number: int) -> None:
         """What changes between passes through the data, counted from 0 in each epoch."""
 

@@ -193,6 +193,11 @@ class Dvtr(System):
         """The logit scale of the base."""
         return self.base.scale
 
+    def estimators(self) -> nn.Module:
+        """The heads of the Gaussians, and what makes eta of their distance."""
+        alone = nn.ParameterList([self.eta_slope, self.eta_shift, self.match])
+        return nn.ModuleList([self.text_head, self.video_head, alone])
+
     def begin_pass(self, number: int) -> None:
         """Let the Gaussians and eta learn in the first pass, the base in the second."""
         if self.passes == 1:

@@ -39,7 +39,8 @@ Differs:
     as they are; in all modes it is the balanced one of `sureshot.models.losses.uncertainty`.
 
 References:
-    UATVR eq. 13, with eq. 4 to 6 as its similarity loss; the Gaussians are those of UATVR eq. 9 and their samples those of UATVR eq. 10.
+    UATVR eq. 13, its similarity loss that of UATVR eq. 6; the Gaussians are those of UATVR eq. 9
+    and their samples those of UATVR eq. 10.
 """
 
 import math

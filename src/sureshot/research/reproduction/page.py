@@ -24,7 +24,13 @@ from sureshot.research.canvas import (
     save_figure,
     words,
 )
-from sureshot.research.reproduction.plan import HOME, Table, load_datasets, measure_of
+from sureshot.research.reproduction.plan import (
+    HOME,
+    Table,
+    Variant,
+    load_datasets,
+    measure_of,
+)
 from sureshot.research.reproduction.runs import Run, TableRanks, write_runs
 from sureshot.text import counted, plain
 
@@ -44,6 +50,8 @@ class Facts:
         train: title of the training set; so are ``val`` and ``tests``, the training's data first.
         training: settings in words.
         encoder_is: ``frozen``, or that it is trained too.
+        published: whether data and encoders are those of the paper, so that its numbers may stand
+            next to ours.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
         options: options of a synthetic dataset; empty for other data.
@@ -56,6 +64,7 @@ class Facts:
     encoder: str
     training: str
     encoder_is: str = "frozen"
+    published: bool = False
     data: Sequence[str] = ()
     options: Mapping[str, float] = field(default_factory=dict)
 
@@ -102,17 +111,24 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         first = next(iter(table.data), "") if place == 0 else ""
         printed = _printed_rows(table, first if data in ("", HOME) else data)
         prefix = f"{title}: " if place else ""
-        lines += ["", f"## {title}", "", *_rows(table, runs, prefix, data, printed)]
+        rows = _rows(table, runs, prefix, data, printed, published=facts.published)
+        lines += ["", f"## {title}", "", *rows]
         others = [row for row in printed if row.method not in ours and row.r1]
+        others = others if facts.published else []
         if others:
             names = dict.fromkeys(row.name for row in others)
             named = [f"{name} {_values(r for r in others if r.name == name)}" for name in names]
             lines += ["", f"Printed too, of systems that are not here: {', '.join(named)}."]
     lines.append("")
-    if table.protocol:
+    if table.protocol and facts.published:
         lines += [
-            f"The paper's column is another protocol ({table.protocol}): its differences between "
-            "rows can be compared with ours, its levels cannot.",
+            f"The paper's numbers: {table.protocol}. Here an epoch is chosen on validation videos.",
+            "",
+        ]
+    elif table.protocol:
+        lines += [
+            f"The paper's numbers are of another protocol ({table.protocol}), so its column has "
+            "their differences alone, from its first row that is here.",
             "",
         ]
     return "\n".join(lines)
@@ -143,7 +159,13 @@ def _gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
 
 
 def _rows(
-    table: Table, runs: Sequence[Run], prefix: str, data: str, printed: Sequence[Row]
+    table: Table,
+    runs: Sequence[Run],
+    prefix: str,
+    data: str,
+    printed: Sequence[Row],
+    *,
+    published: bool,
 ) -> list[str]:
     control = next((v for v in table.variants if v.control), table.variants[0])
     shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
@@ -151,18 +173,21 @@ def _rows(
     head = ["", *shown, *measured, f"R@1 minus {'control' if control.control else 'first row'}"]
     head += ["parameters", "seconds"]
     if table.protocol:
-        head.append(f"paper{' R@1' if table.table else ''} (other protocol)")
+        what = table.metric if any(row.paper for row in table.variants) else "R@1"
+        head.append(f"paper: {what}" if published else f"paper: {what} minus first")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
     rows = _by_row(table, runs)
     most = max(map(len, rows.values()), default=0)
+    levels = {one.name: _level(one, printed, prefix) for one in table.variants if one.name in rows}
+    first = next((level for level in levels.values() if level is not None), None)
     for variant in [one for one in table.variants if one.name in rows]:
         row = rows[variant.name]
         few = f" ({counted(len(row), 'seed')})" if len(row) < most else ""
         gap = _gap(row, rows.get(control.name, ()), f"{prefix}R@1")
-        paper = variant.paper if not prefix else ""
-        if not paper and variant.printed is not None:
-            key = variant.method, variant.printed, bool(variant.post)
-            paper = _values(r for r in printed if (r.method, r.variant, bool(r.post)) == key)
+        level = levels[variant.name]
+        paper = ""
+        if level is not None and first is not None:
+            paper = str(level) if published else f"{level - first:+.1f}"
         cells = [
             variant.name + few,
             *(spread([run.scores[prefix + name] for run in row]) for name in shown),
@@ -174,6 +199,22 @@ def _rows(
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return lines
+
+
+def _level(variant: Variant, printed: Sequence[Row], prefix: str) -> float | None:
+    """What the paper prints for a row: the mean where it prints several."""
+    if variant.paper:
+        return float(variant.paper) if not prefix else None
+    post = bool(variant.post)
+    kinds = ("", "none") if variant.encoder == "experts" else ("", variant.encoder)
+    found = [
+        row.r1
+        for row in printed
+        if row.method == variant.method and row.variant in variant.printed
+        if bool(row.post) == post and row.r1 is not None
+        if not variant.encoder or row.encoder in kinds
+    ]
+    return round(float(np.mean(found)), 2) if found else None
 
 
 def _printed_rows(table: Table, data: str) -> list[Row]:

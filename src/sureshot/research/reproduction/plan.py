@@ -10,9 +10,10 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError
+from sureshot.metrics.published import rows_of_table
 from sureshot.models.encoders import load_encoder
 from sureshot.models.model import StemConfig
-from sureshot.models.systems.base import known_systems
+from sureshot.models.systems.base import find_system, known_systems
 from sureshot.research.answers import QuestionRecipe, ValidationQuestions
 from sureshot.research.training.recipe import (
     EncoderRecipe,
@@ -24,6 +25,7 @@ from sureshot.research.training.recipe import (
     resolve_paths,
 )
 from sureshot.settings import build, to_values
+from sureshot.text import counted
 
 _T = TypeVar("_T")
 QUESTIONS = "msrvtt_qa"  # data of the table about answers
@@ -33,6 +35,8 @@ HOME, AWAY = "home", ""  # data that stand in for those of a paper, and for thos
 # --- tables.toml, which explains its columns: the fields of these classes -------------------------
 
 Metric = Literal["R@1", "rsum", "geometric mean"]
+EncoderKind = Literal["", "B32", "B16", "experts"]
+_SHOWN = {"B32": "B/32", "B16": "B/16", "experts": "experts"}
 _RECALLS = ("R@1", "R@5", "R@10")
 
 
@@ -53,13 +57,22 @@ class Variant:
 
     name: str
     system: Mapping[str, Any]
-    printed: str | None = None
+    printed: tuple[str, ...] = ()
     method: str = ""
+    encoder: EncoderKind = ""
+    trained_as: Mapping[str, Any] = field(default_factory=dict)
     frames: int | None = None
     control: bool = False
     width: int | None = None
     paper: str = ""
     post: Literal["", "DSL"] = ""
+
+    @property
+    def trained_system(self) -> Mapping[str, Any]:
+        """The system whose training it gets."""
+        if not self.trained_as:
+            return self.system
+        return {**self.trained_as, "base": self.system}
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +87,7 @@ class Table:
     stand_in: bool = True
     table: str = ""
     method: str = ""
+    encoder: EncoderKind = ""
     protocol: str = ""
     metric: Metric = "R@1"
     tested_on: tuple[str, ...] = ()
@@ -99,13 +113,26 @@ def load_tables() -> Mapping[str, Table]:
     """All tables and then all figures, by name."""
     tables = {}
     for values in _read()["tables"]:
-        usual = {"method": values.get("method", "")}
+        usual = {name: values.get(name, "") for name in ("method", "encoder")}
         rows = [
-            {**usual, **row, "system": settings_of(row["system"])} for row in values.get("rows", ())
+            {**usual, **row, "system": settings_of(row["system"])}
+            for written in values.get("rows", ())
+            for row in _of_each_encoder(written)
         ]
         own = {name: value for name, value in values.items() if name != "rows"}
         tables[values["name"]] = build(Table, {**own, "variants": rows})
     return tables
+
+
+def _of_each_encoder(row: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """A row of the file once for each of its ``encoders``, its ``printed`` as a list."""
+    kinds = row.get("encoders", [])
+    rest = {name: value for name, value in row.items() if name != "encoders"}
+    if isinstance(rest.get("printed"), str):
+        rest["printed"] = [rest["printed"]]
+    if not kinds:
+        return [rest]
+    return [{**rest, "name": f"{row['name']}, {_SHOWN[kind]}", "encoder": kind} for kind in kinds]
 
 
 def find_table(name: str) -> Table:
@@ -244,13 +271,19 @@ class Override:
     Attributes:
         systems: systems it is about, ``dvtr+hit`` being DVTR on HiT; none are all of them.
         data: data sets it is about, as in the plan's ``[data]``; none are all of them.
+        recipe: recipe whose settings are taken where none are given here. Without ``systems`` it
+            is about the recipe's own, without ``data`` about the data set of the plan that it
+            trains on, whose reading (``protocol``) it then decides.
+        protocol: reading of the data set that is trained on; None is that of ``[data]``.
         settings: settings of these systems, also where another one is built on them. A row's own
-            win over them.
+            win over them, and a row of another ``mode`` takes none of them.
         encoder: settings in place of those of ``[encoder]``; ``stem`` and ``training`` likewise.
     """
 
     systems: tuple[str, ...] = ()
     data: tuple[str, ...] = ()
+    recipe: Path | None = None
+    protocol: str | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
     encoder: Mapping[str, Any] = field(default_factory=dict)
     stem: Mapping[str, Any] = field(default_factory=dict)
@@ -274,6 +307,10 @@ class Plan:
         away: another data set, for tables about transfer.
         data: data sets of the papers, and a synthetic one, by their names in tables.toml.
         questions: questions about videos, for the table about answers.
+        encoders: names of the encoders that rows of the papers are on: of ``B32`` and ``B16``, CLIP
+            ViT with patches of 32 and 16 pixels, and of ``experts``, what reads texts next to
+            features of experts. A row on one that is not named is left out. Without any all rows
+            are on that of ``encoder``, and those that differ in it alone are one.
         encoder: what sees texts and frames.
         stem: layers from the encoder's space to that of the systems.
         training: how every run is trained; its seed is replaced.
@@ -284,6 +321,7 @@ class Plan:
     away: DatasetSplits | None = None
     data: Mapping[str, DatasetSplits] = field(default_factory=dict)
     questions: QuestionSplits | None = None
+    encoders: Mapping[EncoderKind, str] = field(default_factory=dict)
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
     training: TrainingConfig = field(default_factory=TrainingConfig)
@@ -304,13 +342,22 @@ class Plan:
     def system(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """The settings of a row's system, with those of the cases, and so of its base."""
         base, own = settings.get("base"), dict(settings)
-        if isinstance(base, Mapping):
-            own["base"] = self.system(base, data)
         cases: dict[str, Any] = {}
+        of_base: dict[str, Any] = {}
         for case in self.cases:
             if case.applies(settings, data):
-                cases |= case.settings
+                given = dict(case.settings)
+                of_base |= given.pop("base", {})
+                if own.get("mode", given.get("mode")) == given.get("mode"):
+                    cases |= given
+        if isinstance(base, Mapping):
+            own["base"] = {**self.system(base, data), **of_base, **base}
         return cases | own
+
+    def protocol(self, system: Mapping[str, Any], data: str) -> str | None:
+        """The reading of a data set that a system is trained on; None is that of ``[data]``."""
+        about = [case for case in self.cases if case.protocol and case.applies(system, data)]
+        return about[-1].protocol if about else None
 
     def settings(self, name: str, system: Mapping[str, Any], data: str) -> Any:
         """``encoder``, ``stem`` or ``training`` as it is for a system on a data set."""
@@ -320,6 +367,12 @@ class Plan:
             if case.applies(system, data):
                 values |= getattr(case, name)
         return build(type(whole), values, name)
+
+
+def reads_experts(system: Mapping[str, Any]) -> bool:
+    """Whether a system, or the one that it is put on, reads features of experts."""
+    kind = find_system(str(system.get("base", system)["name"]))
+    return kind is not None and kind.reads_experts
 
 
 def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -336,7 +389,58 @@ def read_plan(path: Path) -> Plan:
     Raises:
         SureshotError: it cannot be read, or a setting is wrong.
     """
-    return build(Plan, read_toml(path, "plan"))
+    values, folder = read_toml(path, "plan"), path.absolute().parent
+    cases = values.get("cases")
+    if isinstance(cases, list):
+        values["cases"] = [one for case in cases for one in _included(case, values, folder)]
+    return build(Plan, values)
+
+
+def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
+    """A case, with what the recipe says that it names; one for each system that it is about."""
+    if not isinstance(case, Mapping) or not isinstance(case.get("recipe"), str):
+        return [case]
+    path = folder / case["recipe"]
+    recipe, written = Recipe.load(path), read_toml(path)
+    settings = dict(written["system"])
+    name, base = settings.pop("name"), dict(settings.pop("base", {}))
+    named = base.pop("name", "")
+    of = {name: settings | ({"base": base} if base else {}), named: base}
+    label = f"{name}+{named}" if named else name
+    first = recipe.train[0]
+    about = case.get("data") or [
+        known
+        for known, data in plan.get("data", {}).items()
+        if data["train"].get("dataset") == first.dataset
+        and data["train"].get("protocol") in (first.protocol, None)
+    ]
+    if not about:
+        raise SureshotError(
+            f"The plan has no data for the recipe {path.name}, which is about {first.dataset}; "
+            "name some of [data] as data of this case, or leave it out."
+        )
+    encoder = {name: value for name, value in written.get("encoder", {}).items() if name != "name"}
+    training = {name: value for name, value in written["training"].items() if name != "seed"}
+    given = {
+        "data": about,
+        "encoder": encoder | case.get("encoder", {}),
+        "stem": written.get("stem", {}) | case.get("stem", {}),
+        "training": training | case.get("training", {}),
+    }
+    of_recipe = {
+        plan.get("data", {}).get(known, {}).get("train", {}).get("dataset") for known in about
+    }
+    if first.protocol and of_recipe == {first.dataset}:
+        given["protocol"] = first.protocol
+    cases = []
+    for system in case.get("systems") or [label]:
+        # Settings of the recipe's own system, or of its base, or none at all.
+        own = dict(of.get(system.partition("+")[0], {}))
+        if system.partition("+")[2] != named:
+            own.pop("base", None)
+        own |= case.get("settings", {})
+        cases.append({**case, **given, "systems": [system], "settings": own})
+    return cases
 
 
 # --- where a plan has the data of a table ---------------------------------------------------------
@@ -396,19 +500,80 @@ class PlanData:
 
     def recipe(self, variant: Variant, seed: int, target: Target) -> Recipe:
         """The recipe of a run: the plan's, with the settings of the row in place of its own."""
+        trained_as = variant.trained_system
         encoder, stem, training = (
-            self.plan.settings(name, variant.system, target.name)
+            self.plan.settings(name, trained_as, target.name)
             for name in ("encoder", "stem", "training")
         )
+        if self.plan.system(trained_as, target.name).get("mode") == "paper" and variant.trained_as:
+            # As printed, both passes of DVTR train the system that it is on.
+            training = replace(training, epochs=2 * training.epochs)
+        name, data = self._encoders(target).get(variant.encoder, encoder.name), target.data
+        protocol = self.plan.protocol(trained_as, target.name)
+        train, val = replace(data.train, protocol=protocol or data.train.protocol), data.val
+        if not reads_experts(variant.system):
+            train, val = replace(train, experts=None), val and replace(val, experts=None)
         return Recipe(
-            train=(target.data.train,),
-            val=target.data.val,
-            hold_out=target.data.hold_out,
+            train=(train,),
+            val=val,
+            hold_out=data.hold_out,
             system=self.plan.system(variant.system, target.name),
-            encoder=replace(encoder, frames=variant.frames or encoder.frames),
+            encoder=replace(encoder, name=name, frames=variant.frames or encoder.frames),
             stem=replace(stem, width=variant.width or stem.width),
             training=replace(training, seed=seed),
         )
+
+    def _encoders(self, target: Target) -> Mapping[EncoderKind, str]:
+        """Names of the papers' encoders; none where other data stand in for theirs."""
+        return {} if target.name == HOME else self.plan.encoders
+
+    def rows(self, table: Table, target: Target) -> tuple[list[Variant], list[str]]:
+        """The rows of a table that are run on a data set.
+
+        On a data set of the paper these are the rows whose numbers are printed for it, and those
+        without printed numbers. Oracles are among them only where the truth is known.
+
+        Returns:
+            They, and a sentence for each reason why others are left out. In a plan that names the
+            papers' encoders, that a row has no recipe is one.
+        """
+        knows = target.data.train.dataset == "synthetic"
+        printed = () if target.name == HOME else rows_of_table(table.table)
+        named = load_datasets()[target.name].printed if printed else ("", "")
+        there = {(r.method, r.variant) for r in printed if (r.dataset, r.split) == named}
+        encoders, found, missing = self._encoders(target), list[Variant](), dict[str, list[str]]()
+        seen = set[str]()
+        for row in table.variants:
+            without = row.printed and printed and not there & {(row.method, v) for v in row.printed}
+            if without or (not knows and "oracle" in row.system.values()):
+                continue
+            if not encoders:  # rows that differ in it alone are one
+                same = repr(replace(row, name=row.name.partition(", B/")[0], encoder=""))
+                if same in seen:
+                    continue
+                seen.add(same)
+            elif why := self._left_out(row, target, encoders):
+                missing.setdefault(why, []).append(row.name)
+                continue
+            found.append(row)
+        where = load_datasets()[target.name].title if missing else ""
+        return found, [
+            f"{counted(len(names), 'row')} left out on {where}, such as {names[0]!r}: {why}."
+            for why, names in missing.items()
+        ]
+
+    def _left_out(self, row: Variant, target: Target, encoders: Mapping[EncoderKind, str]) -> str:
+        """Why a row is not run on a data set of the paper; nothing if it is."""
+        if row.encoder and row.encoder not in encoders:
+            return f"[encoders] of the plan names no {row.encoder}"
+        if row.encoder == "experts" and not reads_experts(row.system):
+            return "it reads no features of experts"
+        if row.encoder == "experts" and target.data.train.experts is None:
+            return "the plan names no folder of their features as experts of each part"
+        system = row.trained_system
+        if not any(case.recipe and case.applies(system, target.name) for case in self.plan.cases):
+            return "no case of the plan has a recipe for it"
+        return ""
 
     def targets(self, table: Table) -> tuple[list[Target], list[str]]:
         """The data sets that a table of recalls or a figure can be run on.
@@ -427,8 +592,11 @@ class PlanData:
         for name, data in there:
             others = [AWAY] if name == HOME and table.tested_on else table.tested_on
             tested_on = self._readable(others, missing)
-            if tested_on or not others:
-                targets.append(Target(name, data, tuple(tested_on)))
+            target = Target(name, data, tuple(tested_on))
+            rows, left_out = self.rows(table, target)
+            missing += left_out
+            if rows and (tested_on or not others):
+                targets.append(target)
         return targets, missing
 
     def _readable(

@@ -11,9 +11,10 @@ from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.paths import WHOLE, Shard
-from sureshot.progress import Notes, Progress, Silent
+from sureshot.progress import Notes, Progress
 from sureshot.research.answer_report import evaluate_answers, published_answers
 from sureshot.research.answers import AnswerRecipe, QuestionRecipe, train_answers
+from sureshot.research.evaluation import published_split
 from sureshot.research.figures.catalogue import plot
 from sureshot.research.reproduction.page import (
     Facts,
@@ -45,8 +46,9 @@ from sureshot.research.reproduction.runs import (
     train_run,
     write_ranks,
 )
+from sureshot.research.training.distributed import broadcast, from_torchrun, rank
 from sureshot.research.training.recipe import Recipe, SplitRecipe
-from sureshot.research.training.run import dry_run
+from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted
 
@@ -79,7 +81,8 @@ def reproduce(
 ) -> Reproduction:
     """Reproduce a table or figure of a paper: every row with several seeds, tested once.
 
-    Finished runs are kept in the folder ``runs`` below ``to``, so a call that was stopped goes on.
+    Processes that torchrun started train each run together. Finished runs are kept in the folder
+    ``runs`` below ``to``, so a call that was stopped goes on.
     A run is made again when its recipe, its data, its encoder or the version of Sureshot has
     changed. A figure is drawn of one model, whose checkpoint stays in ``models`` below ``to``.
 
@@ -101,18 +104,19 @@ def reproduce(
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
     share = WHOLE if part is None else Shard.parse(part, "part")
-    notes = Notes(progress or Silent())
     path, some = _required(plan), slice(share.number - 1, None, share.of)
-    work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, some, notes)
     runs: dict[str, tuple[Run, ...]] = {}
     files: list[Path] = []
-    for one in tables:
-        try:
-            files += work.make(one, runs)
-        except _MissingDataError as error:
-            if table != "all":
-                raise
-            notes.line(f"{one.name}: {error}")
+    with from_torchrun():
+        notes = first_notes(progress)
+        work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, some, notes)
+        for one in tables:
+            try:
+                files += work.make(one, runs)
+            except _MissingDataError as error:
+                if table != "all":
+                    raise
+                notes.line(f"{one.name}: {error}")
     return Reproduction(runs=runs, files=tuple(files), notes=tuple(notes.lines))
 
 
@@ -142,10 +146,15 @@ class _Reproducer:
     part: slice  # the share of the runs to make; all of them where its step is 1
     notes: Notes
 
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes pages."""
+        return self.part.step == 1 and rank() == 0
+
     def make(self, table: Table, runs: dict[str, tuple[Run, ...]]) -> list[Path]:
         """Make a table or figure; its runs are added by page, its files are returned."""
         if table.kind == "costs":
-            return write_costs(self.folder, table) if self.part.step == 1 else []
+            return write_costs(self.folder, table) if self.writes else []
         if table.kind == "answers":
             return self.answers(table)
         if table.kind == "figure" and not table.drawn:
@@ -169,7 +178,7 @@ class _Reproducer:
                 kept = self.folder / "runs"
                 made.append(perform(variant, recipe, target, self.data, kept, self.notes))
             runs[page.name] = tuple(made)
-            if self.part.step == 1:
+            if self.writes:
                 files += self.page(page, table, target, made)
         return files
 
@@ -186,7 +195,8 @@ class _Reproducer:
             ids = read_lines(self.data.resolve(target.data.unshared))
             more = unshared_lines(next(iter(read_ranks(kept).values())), ids)
         splits, plan = self.data.splits(target.data), self.data.plan
-        encoders = [plan.settings("encoder", v.system, target.name) for v in table.variants]
+        rows, _ = self.data.rows(table, target)
+        encoders = [self.data.recipe(row, 0, target).encoder for row in rows]
         trained = [encoder.tuned for encoder in encoders]
         how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
@@ -195,7 +205,8 @@ class _Reproducer:
             train=splits.train.title(),
             val=splits.val.title(),
             tests=runs[0].tests,
-            encoder=encoders[0].name,  # as the plan names it
+            encoder=", ".join(dict.fromkeys(encoder.name for encoder in encoders)),
+            published=bool(plan.encoders) and all(map(published_split, self.data.tests(target))),
             training=_training_in_words(plan),
             encoder_is=how,
             data=[target.name, *(name for name, _ in target.tested_on)],
@@ -214,11 +225,13 @@ class _Reproducer:
         for variant, seed in wanted[self.part]:
             self.notes.line(f"{table.name}: {variant.name}, seed {seed}")
             rows.setdefault(variant.name, []).append(self.answer_run(variant, seed, questions))
-        if self.part.step > 1:
+        if not self.writes:
             return []
         page, numbers = self.folder / f"{table.name}.md", self.folder / f"{table.name}.json"
         write_json(numbers, rows)
-        write_text(page, "\n".join(_answers_page(table, rows)))
+        asked = next(iter(rows.values()))[0]["overall"]["n"]
+        published = bool(self.data.plan.encoders) and asked == _QUESTIONS
+        write_text(page, "\n".join(_answers_page(table, rows, published=published)))
         return [page, numbers]
 
     def answer_run(self, variant: Variant, seed: int, questions: QuestionSplits) -> dict[str, Any]:
@@ -228,6 +241,7 @@ class _Reproducer:
             plan.settings(name, variant.system, QUESTIONS)
             for name in ("encoder", "stem", "training")
         )
+        encoder = replace(encoder, name=plan.encoders.get(variant.encoder, encoder.name))
         recipe = AnswerRecipe(
             train=questions.train,
             val=questions.val,
@@ -239,24 +253,27 @@ class _Reproducer:
         )
         key = digest([recipe.to_dict(), self.data.fingerprint(encoder)])
         record = self.folder / "runs" / f"{key}.json"
-        if not record.exists():
+        if not broadcast(record.exists()):
             place, cache = record.with_suffix(".run"), self.data.cache
             fitted = train_answers(recipe, to=place, resume=True, cache=cache, progress=self.notes)
-            found = evaluate_answers(
-                fitted.folder,
-                **_arguments(questions.test),
-                device=encoder.device,
-                cache=cache,
-                progress=self.notes,
-            )
-            write_json(record, found.to_dict())
-            shutil.rmtree(place, ignore_errors=True)
+            if rank() == 0:
+                found = evaluate_answers(
+                    fitted.folder,
+                    **_arguments(questions.test),
+                    device=encoder.device,
+                    cache=cache,
+                    progress=self.notes,
+                )
+                write_json(record, found.to_dict())
+                shutil.rmtree(place, ignore_errors=True)
+            broadcast(None)  # all wait until the run is kept
         values: dict[str, Any] = read_json(record)
         return values
 
     def figure(self, figure: Table, target: Target) -> list[Path]:
         """Train the systems of a figure and write NAME.png and NAME.svg, on the test split."""
-        recipe, *others = (self.data.recipe(row, 0, target) for row in figure.variants)
+        rows, _ = self.data.rows(figure, target)
+        recipe, *others = (self.data.recipe(row, 0, target) for row in rows)
         recipes = [recipe]
         if figure.epochs:  # a model for each number of epochs
             recipes = [
@@ -266,6 +283,8 @@ class _Reproducer:
         models, compare_with = (
             [self.checkpoint(one, target) for one in some] for some in (recipes, others)
         )
+        if rank() > 0:
+            return []
         test = _arguments(self.data.resolve(target.data.test))
         drawn = plot(
             figure.drawn,
@@ -286,6 +305,9 @@ class _Reproducer:
         return train_run(recipe, target, self.data, folder, self.notes).folder
 
 
+_QUESTIONS = 72_821  # of the test of MSRVTT-QA
+
+
 def _arguments(split: SplitRecipe | QuestionRecipe) -> dict[str, Any]:
     return {one.name: getattr(split, one.name) for one in fields(split)}
 
@@ -301,7 +323,9 @@ def _training_in_words(plan: Plan) -> str:
     )
 
 
-def _answers_page(table: Table, rows: Mapping[str, list[dict[str, Any]]]) -> list[str]:
+def _answers_page(
+    table: Table, rows: Mapping[str, list[dict[str, Any]]], *, published: bool
+) -> list[str]:
     first = next(iter(rows.values()))[0]
     lines = [
         f"# {table.title}",
@@ -310,19 +334,22 @@ def _answers_page(table: Table, rows: Mapping[str, list[dict[str, Any]]]) -> lis
         f"{first['vocabulary']} answers known; a question whose answer is not among them counts as "
         "wrong. Mean and standard deviation over the seeds, in percent.",
         "",
-        "| | accuracy | most frequent answer | paper (other protocol) |",
-        "|---|---|---|---|",
+        f"| | accuracy | most frequent answer |{' paper |' if published else ''}",
+        f"|---|---|---|{'---|' if published else ''}",
     ]
     for variant in table.variants:
         made = rows[variant.name]
         right = spread([one["overall"]["value"] for one in made])
         constant = made[0]["constant"]["value"]
-        lines.append(f"| {variant.name} | {right} | {constant:.1f} | {variant.paper} |")
+        paper = f" {variant.paper} |" if published else ""
+        lines.append(f"| {variant.name} | {right} | {constant:.1f} |{paper}")
+    if not published:
+        return [*lines, ""]
     ours = {variant.method for variant in table.variants}
     others = [row for row in published_answers() if row.method not in ours]
     named = ", ".join(f"{row.method} {row.accuracy}" for row in others)
     lines += ["", f"Printed too, of systems that are not here: {named}.", ""]
-    lines += [f"The paper's column is another protocol ({table.protocol}).", ""]
+    lines += [f"The paper's numbers: {table.protocol}.", ""]
     return lines
 
 
@@ -349,12 +376,17 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the tables that the plan has data for would cost; runs that they share count once."""
+    """What the tables that the plan has data for would cost; runs that they share count once.
+
+    Attributes:
+        missing: a sentence for each data set or kind of row that cannot be run.
+    """
 
     tables: tuple[TableCost, ...]
+    missing: tuple[str, ...] = ()
 
     def text(self) -> str:
-        """A line for each table, and the sum."""
+        """A line for each table, the sum, and what cannot be run."""
         lines = [
             f"{one.name}: {one.runs - one.kept} of {one.runs} runs left, {one.steps:,} steps, "
             f"{_duration(one.seconds)}\n"
@@ -364,7 +396,7 @@ class Forecast:
         steps = sum(one.steps for one in self.tables)
         time = _duration(sum(one.seconds for one in self.tables))
         total = f"together: {counted(runs, 'run')}, {steps:,} steps, {time} in one process\n"
-        return "".join([*lines, total])
+        return "".join([*lines, total, *(f"{one}\n" for one in self.missing)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -379,40 +411,68 @@ def forecast(
 
     Raises:
         ArgumentError: there is no plan.
-        SureshotError: no such table, something is wrong with the plan, or with a row's recipe.
+        SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
+            the plan has no data for the table.
     """
     data, kept = PlanData(_required(plan)), Path(to) / "runs"
     seen: set[str] = set()
     dry: dict[str, tuple[int, float]] = {}  # of each row: steps of a run and their seconds
-    costs = []
+    costs, missing = [], list[str]()
     for one in _tables(table):
-        count, left = 0, []
-        for target in data.targets(one)[0] if one.kind == "recalls" else ():
-            for _, recipe in planned_runs(one, target, seeds, data):
-                key = key_of(recipe, target, data)
-                if key in seen:
-                    continue
-                seen.add(key)
-                count += 1
-                if not (kept / f"{key}.json").exists():
-                    first = replace(recipe, training=replace(recipe.training, seed=0))
-                    row = digest(first.to_dict())
-                    if row not in dry:
-                        cost = dry_run(data.resolve(first))
-                        steps = cost.steps * cost.epochs
-                        dry[row] = steps, cost.seconds * steps
-                    left.append(dry[row])
-        if count:
+        targets, lacking = _lacking(one, data)
+        if not targets and lacking and table != "all":
+            raise SureshotError(" ".join(lacking))
+        missing += [sentence for sentence in lacking if sentence not in missing]
+        planned = [
+            (target, run) for target in targets for run in planned_runs(one, target, seeds, data)
+        ]
+        recipes = {key_of(recipe, target, data): recipe for target, (_, recipe) in planned}
+        fresh = {key: recipe for key, recipe in recipes.items() if key not in seen}
+        seen |= fresh.keys()
+        left = [
+            _dry_cost(recipe, data, dry)
+            for key, recipe in fresh.items()
+            if not (kept / f"{key}.json").exists()
+        ]
+        if fresh:
             costs.append(
                 TableCost(
                     name=one.name,
-                    runs=count,
-                    kept=count - len(left),
+                    runs=len(fresh),
+                    kept=len(fresh) - len(left),
                     steps=sum(steps for steps, _ in left),
                     seconds=sum(seconds for _, seconds in left),
                 )
             )
-    return Forecast(tables=tuple(costs))
+    if not costs and missing and table == "all":
+        raise SureshotError(" ".join(missing))
+    return Forecast(tables=tuple(costs), missing=tuple(missing))
+
+
+def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
+    """Where a table of recalls runs, and a sentence for what is missing of any table."""
+    if table.kind == "recalls":
+        return data.targets(table)
+    sentences = [f"{table.name}: time is estimated for tables of recalls alone."]
+    if table.kind == "answers":
+        try:
+            data.questions()
+        except SureshotError as error:
+            sentences = [str(error)]
+    return [], sentences
+
+
+def _dry_cost(
+    recipe: Recipe, data: PlanData, known: dict[str, tuple[int, float]]
+) -> tuple[int, float]:
+    """Steps of a run and their seconds, measured once for all seeds of a row."""
+    first = replace(recipe, training=replace(recipe.training, seed=0))
+    row = digest(first.to_dict())
+    if row not in known:
+        cost = dry_run(data.resolve(first))
+        steps = cost.steps * cost.epochs
+        known[row] = steps, cost.seconds * steps
+    return known[row]
 
 
 def _duration(seconds: float) -> str:

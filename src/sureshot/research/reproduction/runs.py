@@ -32,8 +32,15 @@ from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import encode
 from sureshot.research.features import SplitFeatures
-from sureshot.research.reproduction.plan import PlanData, Table, Target, Variant
+from sureshot.research.reproduction.plan import (
+    PlanData,
+    Table,
+    Target,
+    Variant,
+    reads_experts,
+)
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
+from sureshot.research.training.distributed import broadcast, rank
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
@@ -84,7 +91,8 @@ def digest(values: Any) -> str:
 
 def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
     """What a run is kept under: a digest of recipe, data and the version of the package."""
-    home, tests = data.splits(target.data), data.tests(target)
+    own = replace(target.data, train=recipe.train[0], val=recipe.val)
+    home, tests = data.splits(own), data.tests(target)
     parts = [
         to_values(recipe),
         data.fingerprint(recipe.encoder),
@@ -98,12 +106,8 @@ def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
 def planned_runs(
     table: Table, target: Target, seeds: int, data: PlanData
 ) -> list[tuple[Variant, Recipe]]:
-    """The rows of a table with the recipes of their runs, all of a seed before the next seed.
-
-    Oracles are among them only where the truth is known.
-    """
-    knows = target.data.train.dataset == "synthetic"
-    rows = [row for row in table.variants if knows or "oracle" not in row.system.values()]
+    """The rows of a table with the recipes of their runs, all of a seed before the next seed."""
+    rows, _ = data.rows(table, target)
     return [(row, data.recipe(row, seed, target)) for seed in range(seeds) for row in rows]
 
 
@@ -117,6 +121,8 @@ def perform(
 ) -> Run:
     """Make a run, or read it if it was made; one that was stopped goes on.
 
+    Several processes train it together, and the first of them tests it.
+
     Args:
         folder: where runs are kept: ``KEY.json`` and ``KEY.npz``, the ranks; the checkpoint is in
             ``KEY.run`` until the run is tested.
@@ -124,12 +130,15 @@ def perform(
     """
     key = key_of(recipe, target, data)
     record = folder / f"{key}.json"
-    if not record.exists():
-        place = folder / f"{key}.run"
-        run, ranks = _train_and_test(recipe, target, data, place, progress or Silent())
-        write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
-        write_json(record, asdict(replace(run, variant=variant.name, key=key)))
-        shutil.rmtree(place, ignore_errors=True)
+    if not broadcast(record.exists()):
+        place, notes = folder / f"{key}.run", _Timed(progress or Silent())
+        fitted = train_run(recipe, target, data, place, notes)
+        if rank() == 0:
+            run, ranks = _test(recipe, target, data, place, fitted, notes)
+            write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
+            write_json(record, asdict(replace(run, variant=variant.name, key=key)))
+            shutil.rmtree(place, ignore_errors=True)
+        broadcast(None)  # all wait until the run is kept
     # Another table may have made it under another name.
     kept = replace(Run(**read_json(record)), variant=variant.name)
     return replace(kept, scores=kept.corrected, key="") if variant.post else kept
@@ -139,7 +148,8 @@ def train_run(
     recipe: Recipe, target: Target, data: PlanData, folder: Path, notes: Notes
 ) -> TrainingResult:
     """Train by a recipe in a folder, go on with it, or read what was trained there."""
-    train, val, _ = data.splits(target.data)
+    own = replace(target.data, train=recipe.train[0], val=recipe.val)
+    train, val, _ = data.splits(own)
     return train_splits(
         data.resolve(recipe),
         [train],
@@ -166,15 +176,21 @@ class _Timed(Notes):
         super().update(what, done, total, more)
 
 
-def _train_and_test(
-    recipe: Recipe, target: Target, data: PlanData, place: Path, progress: Progress
+def _test(
+    recipe: Recipe,
+    target: Target,
+    data: PlanData,
+    place: Path,
+    fitted: TrainingResult,
+    notes: _Timed,
 ) -> "tuple[Run, dict[str, RunRanks]]":
-    """Train and test; the checkpoint stays in its place."""
-    notes = _Timed(progress)
-    fitted = train_run(recipe, target, data, place, notes)
+    """Test what was trained in a folder."""
     seconds = max(0.0, time.perf_counter() - notes.began)
     scorer = load(fitted.folder, recipe.encoder.device)
-    splits = data.splits(target.data).val, *data.tests(target)
+    own = replace(target.data, train=recipe.train[0], val=recipe.val)
+    splits = [data.splits(own).val, *data.tests(target)]
+    if not reads_experts(recipe.system):
+        splits = [replace(split, experts=None) for split in splits]
     val, *parts = (_encoded(split, scorer, recipe, data, notes) for split in splits)
     scores: Scores = {}
     corrected: Scores = {}

@@ -106,7 +106,9 @@ class TrainState:
             seed=config.seed,
         )
         self.scaler = new_scaler(self.options)
-        rates = [*tuned, (model, config.rate)]
+        estimators, rate = model.system.estimators(), config.uncertainty_rate
+        own_rate = [] if estimators is None or rate is None else [(estimators, rate)]
+        rates = [*tuned, *own_rate, (model, config.rate)]
         self.optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
         self.captions = config.captions or "one"
         batches = count(pairs.video_of, batch=config.batch, captions=self.captions)

@@ -100,6 +100,8 @@ class TrainingConfig(Ranged):
             with an encoder that is trained too, as in the papers, and one otherwise.
         rate: learning rate of stem and system.
         encoder_rate: learning rate of a tuned encoder.
+        uncertainty_rate: learning rate of what DVTR learns the uncertainty of pairs with; None is
+            ``rate``.
         optimizer: ``adamw``; ``bert_adam`` as in the codes of CLIP4Clip, UATVR and DUQ, or
             ``hugging_face`` as in those of X-Pool and T-MASS, each with its own schedule.
         weight_decay: decay of weights; the optimiser decides of which.
@@ -131,6 +133,7 @@ class TrainingConfig(Ranged):
     captions: Captions | None = None
     rate: Annotated[float, Within(0.0, 10.0)] = 1e-4
     encoder_rate: Annotated[float, Within(0.0, 10.0)] = 1e-7
+    uncertainty_rate: Annotated[float | None, Within(0.0, 10.0)] = None
     optimizer: Optimizer = "adamw"
     weight_decay: Annotated[float, Within(0.0, 10.0)] = 0.2
     warmup: Annotated[float, Within(0.0, 1.0)] = 0.1

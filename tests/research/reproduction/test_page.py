@@ -186,7 +186,7 @@ def test_long_titles_and_names_lie_beside_each_other_in_the_picture():
 
 
 def test_without_matplotlib_there_is_no_picture(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     written = write_page(tmp_path, TABLE, RUNS, FACTS)
     assert [path.name for path in written] == ["t.md", "t.csv", "t.json"]
     assert {path.name for path in tmp_path.iterdir()} == {"t.md", "t.csv", "t.json"}

@@ -18,6 +18,7 @@ from sureshot.library.indexing import ingest
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock, write_lock
+from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
 from tests.encoded import make_store, random_windows, record
 
@@ -206,6 +207,12 @@ def reset(place: Path, die_at: int) -> None:
 
     Path.rename, shutil.rmtree = dying(rename), dying(rmtree)  # type: ignore[method-assign]
     Store.delete(place)
+
+
+def make_and_check(place: Path) -> None:
+    """Make an index; it must be sound."""
+    make_store(place)
+    assert find_faults(str(place)) == []
 
 
 def _die_before_change(number: int) -> None:

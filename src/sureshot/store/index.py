@@ -76,7 +76,9 @@ class Store:
         """
         tables = Tables(locate(location))
         if not tables.exists():
-            tables.create(Header(settings=settings, fingerprint=fingerprint, dim=dim))
+            header = Header(settings=settings, fingerprint=fingerprint, dim=dim)
+            with as_store_error(tables.location, "create"), write_lock(tables.location, make=True):
+                tables.create(header)
         store = cls._open(tables)
         store.check_model(settings.model, fingerprint)
         store._header.check_settings(store.location, settings)

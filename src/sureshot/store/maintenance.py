@@ -165,12 +165,23 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     """Everything that is wrong with an index that can be opened.
 
     All rows are read: about 10 kB per window.
+
+    Raises:
+        StoreError: the index cannot be read, or another process has deleted it meanwhile.
     """
     tables = Tables(locate(location))
     for name in NAMES:
         tables.check_again(name, thorough=True)
     header = tables.header()
-    with as_store_error(tables.location, "read"), write_lock(tables.location):
+    try:
+        with as_store_error(tables.location, "read"):
+            return _faults(tables, header, progress)
+    finally:
+        tables.check_is(header)
+
+
+def _faults(tables: Tables, header: Header, progress: Progress | None) -> list[Fault]:
+    with write_lock(tables.location):
         parts = list(compared(tables))
     found = _of_tables(tables)
     if damaged := sum(len(part.damaged) for part in parts):
@@ -179,8 +190,7 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     if lost := [plain(known.path) for part in parts for known in part.lost()]:
         what = f"Other windows are stored than the index claims, or none, of {_listed(lost)}."
         found.append(Fault(what, "`sureshot index FOLDER` encodes them again."))
-    with as_store_error(tables.location, "read"):
-        damaged, ids = damaged_windows(tables, progress)
+    damaged, ids = damaged_windows(tables, progress)
     if damaged:
         names = [plain(r.path) for part in parts for r in part.known if r.id in ids]
         of = f" of {_listed(names)}" if names else ""
@@ -194,7 +204,9 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
         what = f"Windows of {counted(orphans, 'video')} belong to no indexed video."
         fix = "`sureshot index FOLDER` removes them once all else is sound."
         found.append(Fault(what, fix))
-    if left := leftovers(tables.location):
+    with write_lock(tables.location):  # who deletes an index has it until all is gone
+        left = leftovers(tables.location)
+    if left:
         names = [path.name for path in left]
         what = f"An ended process has left {_listed(names)}."
         found.append(Fault(what, "`sureshot index FOLDER` removes them."))

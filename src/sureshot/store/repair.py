@@ -18,7 +18,7 @@ from sureshot.files import CARD, restore_folder
 from sureshot.paths import absolute
 from sureshot.s3 import SCHEME
 from sureshot.store.integrity import damaged_videos, each, window_batches
-from sureshot.store.locks import LOCKS, make_locks, write_lock
+from sureshot.store.locks import LOCKS, exclusive, make_locks, write_lock
 from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.rows import Header, VideoRecord, from_text, sound, video_rows
 from sureshot.store.tables import (
@@ -40,6 +40,7 @@ Result = TypeVar("Result")
 
 _GONE = ".gone-"  # in the name of what is being deleted
 _IN_MAKING = 600.0  # seconds; a table takes well below one to be made
+_PATIENCE = 10.0  # seconds that a deletion waits for others that write
 _WINDOWS_AT_ONCE = 1024
 _BYTES_AT_ONCE = 1 << 20
 _UNKNOWN = -1  # size and time of a file of which the row is lost: no file has these
@@ -211,21 +212,29 @@ def delete_index(location: str) -> None:
     if is_remote(location):
         _delete_remote(location)
         return
-    folder = Path(location)
-    with as_store_error(location, "delete"), write_lock(location):
-        # `videos` first: without it an index is half made, which opening it reports.
-        there = [t for t in (folder / f"{n}.lance" for n in reversed(NAMES)) if is_there(t)]
-        _check_ours(location)
-        if there:
-            card = [folder / CARD] if is_there(folder / CARD) else []
-            for path in (*there[:-1], *card, there[-1]):
-                path.rename(f"{path}{_GONE}{uuid.uuid4().hex}")
-    tidy(location, at_once=True)
-    with as_store_error(location, "delete"):
-        for name in LOCKS if folder.is_dir() else ():
-            (folder / name).unlink(missing_ok=True)
-        if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
-            folder.rmdir()
+    with as_store_error(location, "delete"), exclusive(location, patience=_PATIENCE) as ended:
+        if ended is False:
+            raise StoreError(
+                f"Another process is writing to the index at {location}, so it was not deleted. "
+                f"Wait until that has ended, or end it, then run the same command again."
+            )
+        with write_lock(location):
+            _delete_local(Path(location))
+
+
+def _delete_local(folder: Path) -> None:
+    # `videos` first: without it an index is half made, which opening it reports.
+    there = [t for t in (folder / f"{n}.lance" for n in reversed(NAMES)) if is_there(t)]
+    _check_ours(str(folder))
+    if there:
+        card = [folder / CARD] if is_there(folder / CARD) else []
+        for path in (*there[:-1], *card, there[-1]):
+            path.rename(f"{path}{_GONE}{uuid.uuid4().hex}")
+    tidy(str(folder), at_once=True)
+    for name in LOCKS if folder.is_dir() else ():
+        (folder / name).unlink(missing_ok=True)
+    with contextlib.suppress(OSError):  # it is a link, or holds other files
+        folder.rmdir()
 
 
 def _delete_remote(location: str) -> None:
@@ -271,6 +280,7 @@ def leftovers(location: str, *, at_once: bool = False) -> list[Path]:
     for name in NAMES:
         found += [*folder.glob(f"{name}.lance{_GONE}*"), *folder.glob(f"{name}.lance{ASIDE}*")]
         for made in folder.glob(f"{name}.lance{NEW}*"):
-            if at_once or time.time() - made.stat().st_mtime > _IN_MAKING:
-                found.append(made)
+            with contextlib.suppress(FileNotFoundError):  # it is in its place by now
+                if at_once or time.time() - made.stat().st_mtime > _IN_MAKING:
+                    found.append(made)
     return sorted([*found, *folder.glob(f"{CARD}{_GONE}*")])

@@ -245,6 +245,11 @@ class Tables:
             metadata = self.use("windows", lambda table: table.schema.metadata, deadly=True)
             return Header.from_metadata(metadata, self.location)
 
+    def check_is(self, header: Header) -> None:
+        """Refuse to go on where another process has deleted the index that had this header."""
+        if self.half_made() or self.header().index_id != header.index_id:
+            raise StoreError(_removed(self.location, "read"))
+
     def half_made(self) -> bool:
         """Whether the making of an index, or its deletion, was interrupted."""
         if self._in_s3:
@@ -318,10 +323,10 @@ class Tables:
             with as_store_error(self.location, "look at"):
                 return remote.bytes_of(self.location)
         total = 0
-        for name in NAMES:
-            for file in () if self._remote else self._folder(name).rglob("*"):
-                with contextlib.suppress(FileNotFoundError):  # another process compacts
-                    total += file.stat().st_size if file.is_file() else 0
+        for name in () if self._remote else NAMES:
+            for folder, _, files in os.walk(self._folder(name)):
+                for file in files:
+                    total += _size(Path(folder, file)) or 0  # another process may compact
         return total
 
     def is_ours(self, name: Name) -> bool:
@@ -590,11 +595,25 @@ def as_store_error(location: str, doing: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
+        if doing != "create" and _vanished(error) and _is_removed(location):
+            raise StoreError(_removed(location, doing)) from None
         reason = reason_in(str(error)) if remote.is_remote(location) else None
         reason = reason or _first_line(error)
         raise StoreError(
             f"Cannot {doing} the index at {location}: {reason}. {_fix(error, location, doing)}"
         ) from None
+
+
+def _is_removed(location: str) -> bool:
+    places = [Path(location) / f"{name}.lance" for name in NAMES]
+    return not remote.is_remote(location) and not any(map(is_there, places))
+
+
+def _removed(location: str, doing: str) -> str:
+    return (
+        f"Cannot {doing} the index at {location}: another process has deleted it meanwhile. "
+        f"`sureshot index FOLDER` makes a new one."
+    )
 
 
 def _fix(error: Exception, location: str, doing: str) -> str:
@@ -653,4 +672,4 @@ def _session() -> lance.Session:
 
 
 def _vanished(error: Exception) -> bool:
-    return "not found" in str(error).lower()
+    return isinstance(error, FileNotFoundError) or "not found" in str(error).lower()

@@ -3,6 +3,7 @@
 import json
 import resource
 import signal
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,6 +78,7 @@ def act(
     out: Path,
     most: int | None = None,
     killed_at: float = 0.0,
+    later: float = 0.0,
 ) -> None:
     """Do what a verb does, and write down how it ended and what it took.
 
@@ -88,9 +90,11 @@ def act(
         out: file for what it gave, or for the error it ended with.
         most: bytes that any file may have from then on.
         killed_at: see `Doom`.
+        later: seconds after the gate at which it begins.
     """
     if gate is not None:
         gate.wait()
+        time.sleep(later)
     if most is not None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))

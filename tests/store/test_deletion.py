@@ -1,4 +1,4 @@
-"""An index that is deleted while others use it: nothing of it stays, and each says what happened."""
+"""An index that is deleted while others use it: nothing of it stays, and each says what was."""
 
 import contextlib
 import threading
@@ -19,7 +19,7 @@ from sureshot.store.tables import Tables
 from tests import processes
 from tests.encoded import contents, make_store, random_windows, record
 
-DELETED = "another process has deleted it meanwhile.*`sureshot index FOLDER`"
+DELETED = r"another process has deleted it\. `sureshot index FOLDER`"
 
 
 @pytest.fixture
@@ -147,6 +147,22 @@ def test_whoever_has_a_deleted_index_open_says_so(
     assert store.bytes_on_disk() == 0
     store.compact()
     assert not [*place.parent.rglob("*.lance")]
+
+
+def test_while_an_index_is_made_again_the_old_one_counts_as_deleted(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, create = Store.open(place), Tables._create_local
+
+    def between(self: Tables, name: Any, schema: Any) -> None:
+        if name == "videos":
+            with pytest.raises(StoreError, match=DELETED):
+                store.videos()
+        create(self, name, schema)
+
+    monkeypatch.setattr(Tables, "_create_local", between)
+    Store.delete(place)
+    make_store(place)
 
 
 @pytest.mark.parametrize("again", [False, True], ids=["deleted", "replaced"])

@@ -167,7 +167,7 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     All rows are read: about 10 kB per window.
 
     Raises:
-        StoreError: the index cannot be read, or another process has deleted it meanwhile.
+        StoreError: the index cannot be read, or another process has deleted it.
     """
     tables = Tables(locate(location))
     for name in NAMES:

@@ -595,7 +595,7 @@ def as_store_error(location: str, doing: str) -> Iterator[None]:
     try:
         yield
     except FAILURES as error:
-        if doing != "create" and _vanished(error) and _is_removed(location):
+        if doing != "create" and _vanished(error) and _is_removed(location, doing):
             raise StoreError(_removed(location, doing)) from None
         reason = reason_in(str(error)) if remote.is_remote(location) else None
         reason = reason or _first_line(error)
@@ -604,14 +604,15 @@ def as_store_error(location: str, doing: str) -> Iterator[None]:
         ) from None
 
 
-def _is_removed(location: str) -> bool:
-    places = [Path(location) / f"{name}.lance" for name in NAMES]
-    return not remote.is_remote(location) and not any(map(is_there, places))
+def _is_removed(location: str, doing: str) -> bool:
+    """Whether the tables of a local index are gone, or already being made again."""
+    windows, videos = (is_there(Path(location) / f"{name}.lance") for name in NAMES)
+    return not (remote.is_remote(location) or videos or (windows and doing == "open"))
 
 
 def _removed(location: str, doing: str) -> str:
     return (
-        f"Cannot {doing} the index at {location}: another process has deleted it meanwhile. "
+        f"Cannot {doing} the index at {location}: another process has deleted it. "
         f"`sureshot index FOLDER` makes a new one."
     )
 

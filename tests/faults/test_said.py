@@ -30,7 +30,7 @@ from tests.faults.world import (
 from tests.processes import finish, start
 
 _CASES = cases(1, 32)
-_ABOUT = {"judge": 0.4, "remove --exclude": 0.2}  # of work, see `Doom`
+_ABOUT = {"judge": 0.15, "remove --exclude": 0.1}  # of work, see `Doom`
 _VERBS = tuple(_ABOUT)
 
 

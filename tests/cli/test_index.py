@@ -2,6 +2,7 @@
 
 import json
 import re
+import shlex
 import signal
 import subprocess
 import time
@@ -275,3 +276,12 @@ def test_ctrl_c_keeps_what_is_indexed_and_ends_with_130(tmp_path):
     assert out.startswith("Interrupted. What is indexed is kept; run the same command to continue.")
     indexed = int(re.search(r"found: (\d+) indexed", out).group(1))
     assert 0 < indexed < 200
+
+
+@pytest.mark.parametrize("name", ["photo.jpg", "my photo.HEIC"])
+def test_of_a_photo_it_is_said_what_photos_are_for(index, tmp_path, name):
+    (tmp_path / name).write_bytes(b"\xff\xd8\xff")
+    ran = index(tmp_path / name)
+    assert ran.code == 1
+    assert "is a photo, and only videos are indexed" in ran.out
+    assert f"sureshot search --like {shlex.quote(name)}" in ran.out

@@ -47,6 +47,7 @@ def states(judged):
 def test_answers_can_come_from_a_file(library, queries, judged):
     ran = judge(library, queries, judged, "x\n\nm\ny\n\x1b[A\nYES\nno\n n \nn\nn\nu\ns\n")
     assert (ran.code, ran.err) == (0, "")
+    assert "'x' is none of: y yes, n no" in ran.out
     assert ran.out.count("y yes, n no") == 5 and "\x1b" not in ran.out
     assert states(judged) == [("red", 2, False), ("yellow", 0, False)]
     assert [len(line["judged"]) for line in lines(judged)] == [3, 3]

@@ -38,6 +38,19 @@ def videos(sureshot, db):
 # --- status ---------------------------------------------------------------------------------------
 
 
+def test_a_folder_that_is_away_is_named_by_status_and_doctor(sureshot, db, tmp_path, hub):
+    assert "Not there" not in sureshot("status", "--db", db).out
+    (tmp_path / "videos").rename(tmp_path / "elsewhere")
+    away = f"2 videos of {tmp_path / 'videos'}; is the disk connected?"
+    assert f"Not there   {away}" in sureshot("status", "--db", db).out.splitlines()
+    known = json.loads(sureshot("status", "--db", db, "--json").out)
+    assert (known["away"], known["away_folders"]) == (2, [str(tmp_path / "videos")])
+    found = json.loads(sureshot("doctor", "--db", db, "--json").out)["checks"]
+    (check,) = [check for check in found if check["name"] == "index"]
+    assert check["state"] == "note" and away in check["detail"]
+    assert "connect the disk" in check["fix"]
+
+
 def test_status_says_what_is_indexed(sureshot, db, tmp_path):
     ran = sureshot("status", "--db", db)
     assert (ran.code, ran.err) == (0, "")
@@ -252,3 +265,13 @@ def test_the_status_loads_no_decoder(library):
     command = [sys.executable, "-c", code, "status", "--db", library.db]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert (ran.returncode, ran.stderr) == (0, "")
+
+
+def test_how_to_name_a_file_that_begins_with_a_dash_is_said(sureshot, db, tmp_path, monkeypatch):
+    coloured(tmp_path / "-misc.mp4", ["red"], seconds=1)
+    monkeypatch.chdir(tmp_path)
+    ran = sureshot("remove", "-misc.mp4", "--db", db)
+    assert ran.code == 2
+    said = ran.err.splitlines()[-1]
+    assert said == f"For the file -misc.mp4: sureshot remove -- -misc.mp4 --db {db}"
+    assert "For the file" not in sureshot("remove", "-other.mp4", "--db", db).err

@@ -268,6 +268,23 @@ def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
     assert "There is no form 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
 
 
+def test_a_clip_with_more_around_it_is_named_after_what_it_holds(sureshot, library, tmp_path):
+    at_the_end = (
+        "export",
+        "blue",
+        "-k",
+        "1",
+        "--pad",
+        "9",
+        "--folder",
+        library.videos / "scenes.mp4",
+    )
+    sureshot(*at_the_end, "--to", tmp_path, "--db", library.db)
+    (clip,) = tmp_path.iterdir()
+    assert clip.name == "01 scenes 00.00.00-00.00.12.mp4"  # all of it
+    assert clips(clip) == pytest.approx(12, abs=0.3)
+
+
 def test_an_existing_clip_is_kept_unless_it_may_be_replaced(sureshot, library, tmp_path):
     command = ["export", "green", "-k", "1", "--to", tmp_path, "--db", library.db]
     sureshot(*command)
@@ -400,3 +417,46 @@ def test_a_hit_that_is_not_there_or_gone_cannot_be_opened(sureshot, library, ins
     ran = sureshot("search", "red", "--open", "1", "--db", tmp_path / "db")
     assert (ran.code, ran.err) == (1, f"sureshot: {path} is gone, so hit 1 cannot be opened.\n")
     assert f"{path} (gone)" in ran.out.replace("\n", "")
+
+
+@pytest.mark.parametrize(
+    "option, value, said",
+    [
+        ("--min", "150", "--min is '150' (15000%); it must be 0% or more and below 100%"),
+        ("--min", "100%", "--min is '100%'; it must be 0% or more and below 100%"),
+        ("--min", "most", "--min is 'most', which is no percentage; write it as 20%."),
+        ("--coverage", "0", "--coverage is '0' (0%); it must be above 0% and below 100%"),
+        ("--coverage", "90%%", "--coverage is '90%%', which is no percentage"),
+    ],
+)
+def test_a_percentage_that_is_none_is_refused_with_the_reason(search, option, value, said):
+    ran = search("red", option, value)
+    assert (ran.code, ran.out) == (2, "")
+    assert said in ran.err
+
+
+@pytest.mark.parametrize(
+    "named, nearest", [("tape", "; the nearest name is tapes"), ("Täpes!", "tapes"), ("zzzz", "")]
+)
+def test_a_folder_that_none_is_named_so_is_said_with_the_nearest(search, named, nearest):
+    ran = search("red", "--folder", named)
+    assert ran.code == 0
+    assert f"and no folder is named {named}" in ran.out
+    assert ("the nearest name is" in ran.out) == bool(nearest) and nearest in ran.out
+
+
+def test_misspelt_words_are_corrected_unless_one_insists(sureshot, tmp_path):
+    (tmp_path / "videos").mkdir()
+    coloured(tmp_path / "videos" / "VID_2085.mp4", ["red"], seconds=1, rate=4)
+    sureshot("index", tmp_path / "videos", "--db", tmp_path / "db")
+    shown = sureshot("search", "elefant", "--db", tmp_path / "db").out.splitlines()
+    assert shown[0] == "elephant"
+    assert (
+        "note: Showing results for “elephant”. --no-correct searches for “elefant” instead."
+        in shown
+    )
+    typed = sureshot("search", "elefant", "--no-correct", "--db", tmp_path / "db").out
+    assert typed.startswith("elefant\n") and "Showing" not in typed
+    named = sureshot("search", "VID_2085", "--db", tmp_path / "db").out.splitlines()
+    assert named[-1] == f"by name: {tmp_path / 'videos' / 'VID_2085.mp4'}"
+    assert len(named) == 3

@@ -43,3 +43,13 @@ _leave()
 def test_work_under_way_does_not_keep_it_from_ending() -> None:
     ran = subprocess.run([sys.executable, "-c", BUSY], timeout=220, capture_output=True)
     assert (ran.returncode, ran.stderr) == (0, b"")
+
+
+@pytest.mark.parametrize("options, warned", [((), False), (("--no-token",), True)])
+def test_without_a_token_it_is_said_who_gets_in(sureshot, monkeypatch, options, warned) -> None:
+    pytest.importorskip("fastapi")
+    from sureshot.web import server
+
+    monkeypatch.setattr(server, "run_server", lambda *_, ready, **__: ready("http://x/", ""))
+    said = sureshot("serve", *options).err
+    assert ("Every account of this machine can watch" in said) == warned

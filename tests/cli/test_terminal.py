@@ -141,6 +141,19 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
     ]
 
 
+def test_one_long_path_does_not_change_the_form_of_the_list():
+    path = "/home/somebody/Videos/2024 summer/by the lake/family holiday at the lake.mp4"
+    out = Console(file=io.StringIO(), width=80)
+    terminal.print_answer(out, answer(hit(), hit(path)))
+    assert [line.rstrip() for line in out.file.getvalue().splitlines()] == [
+        "red",
+        "   best at             time  score  video",
+        "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
+        "1  1:02:05  1:02:00-1:02:30  0.500  /home/somebody/Videos/2024 summer/",
+        "                                    by the lake/family holiday at the lake.mp4",
+    ]
+
+
 def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
     path = "/home/somebody/Videos/2024 summer/by the lake/family holiday at the lake.mp4"
     out = Console(file=io.StringIO(), width=60)

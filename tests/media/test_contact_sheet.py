@@ -176,3 +176,19 @@ def test_names_that_are_not_utf8_are_taken(tmp_path):
     with pytest.raises(SureshotError) as caught:
         save_sheet(Image.new("RGB", (4, 4)), Path(os.fsdecode(b"\xe9.gif")))
     str(caught.value).encode()
+
+
+def test_no_word_of_a_sentence_is_cut():
+    font = load_font("", 20)
+    text = "Checking the first 11 gives a 90% chance of finding it, if it's there."
+    for width in range(150, 500, 37):
+        start, end = fitted(text, font, float(width)).split("…")
+        assert {*start.split(), *end.split()} <= set(text.split())
+
+
+def test_a_line_below_the_heading_makes_room_for_itself():
+    plain, noted = (
+        contact_sheet("red", [row(frame())]),
+        contact_sheet("red", [row(frame())], "Not sure"),
+    )
+    assert noted.height > plain.height

@@ -13,6 +13,7 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError
 from sureshot.models.encoders.base import mean_pool
+from sureshot.paths import index_place
 from sureshot.store.index import Store
 from tests.encoded import SETTINGS, contents, make_store, pointing, random_windows, record
 
@@ -265,3 +266,17 @@ def test_windows_and_videos_that_can_be_found_are_counted(store: Store) -> None:
         (Path("/x"), 0, 0),
     ):
         assert (store.count_videos(folder), store.count(folder)) == (videos, windows)
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are those of POSIX")
+def test_an_index_in_the_data_folder_is_private_and_one_elsewhere_as_others_are(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    before = os.umask(0o022)
+    try:
+        own, shared = make_store(index_place()), make_store(tmp_path / "shared")
+    finally:
+        os.umask(before)
+    assert Path(own.location).stat().st_mode & 0o777 == 0o700
+    assert Path(shared.location).stat().st_mode & 0o777 == 0o755

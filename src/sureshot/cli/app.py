@@ -152,8 +152,18 @@ def run(arguments: Sequence[str]) -> int:
             _complain(getattr(error, "format_message", error.__str__)(), "arguments", as_json)
         else:
             show()
+            _hint_at_dash(arguments)
         return int(getattr(error, "exit_code", 2))
     return code if isinstance(code, int) else 0
+
+
+def _hint_at_dash(arguments: Sequence[str]) -> None:
+    """Say how to name a file that begins with a dash, as one that was given does."""
+    for place, name in enumerate(arguments):
+        if name.startswith("-") and os.path.lexists(name):
+            typed = [*arguments[:place], "--", *arguments[place:]]
+            typer.echo(f"For the file {plain(name)}: sureshot {shlex.join(typed)}", err=True)
+            return
 
 
 def _with_command(arguments: list[str]) -> list[str]:

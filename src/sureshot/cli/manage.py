@@ -175,8 +175,8 @@ def serve(
         list[Path] | None,
         path_option(
             "--root",
-            help="Folder that the page may index; what leads out of it is not played.",
-            show_default="your home folder",
+            help="Folder that the page may index; only what is in it is played then.",
+            show_default="your home folder to index, and all that is indexed is played",
         ),
     ] = None,
     no_token: Annotated[
@@ -203,6 +203,11 @@ def serve(
                 "Anybody in your network who knows the password can watch every indexed video and "
                 "change the index. Password and videos travel unencrypted: use it in a network "
                 "that you trust.",
+                style="bold yellow",
+            )
+        elif no_token and password_file is None:
+            err.print(
+                "Every account of this machine can watch every indexed video and change the index.",
                 style="bold yellow",
             )
         if open_page:

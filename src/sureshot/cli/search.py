@@ -1,6 +1,7 @@
 """`sureshot search`, `describe`, `export` and `judge`."""
 
 import contextlib
+import math
 import os
 import re
 import select
@@ -198,7 +199,7 @@ class _Desk:
             found = known.get(given.lower()[:1])
             if found is not None:
                 return found
-            self._out.print(_keys(known))
+            self._out.print(f"{given!r} is none of: {_keys(known)}")
 
 
 def _keys(known: "Mapping[str, Verdict]") -> str:
@@ -422,7 +423,7 @@ def search(
     if like is None:
         wanted |= {
             "correct": correct,
-            "coverage": _share(coverage, "coverage"),
+            "coverage": _share(coverage, "coverage", above=True),
             "min": _share(min, "min"),
         }
     if asks:
@@ -470,7 +471,7 @@ def _show(
     if explain is not None:
         from sureshot.library.clips import draw_hits
 
-        draw_hits(answer, frame_rate, explain, title=f" · {''.join(answer.verdict)}")
+        draw_hits(answer, frame_rate, explain, title="".join(answer.verdict))
     _print(iter([answer]), as_json)
     if explain is not None:
         err.print(f"Contact sheet: {plain(explain)}")
@@ -551,15 +552,25 @@ def export(
     return 1 if clips.failed else 0
 
 
-def _share(text: str, name: str) -> float:
-    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it."""
+def _share(text: str, name: str, *, above: bool = False) -> float:
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it.
+
+    Args:
+        above: whether it must be above 0.
+    """
     number, sign, rest = text.strip().partition("%")
     try:
         share = float(number) / (100 if sign else 1)
     except ValueError:
-        share = -1.0
-    if rest or not 0 <= share < 1:
-        raise MistypedError(f"--{name} is {text!r}; write it as 20%.")
+        share = math.nan
+    if rest or math.isnan(share):
+        raise MistypedError(f"--{name} is {text!r}, which is no percentage; write it as 20%.")
+    if not 0 <= share < 1 or (above and share == 0):
+        least = "above 0%" if above else "0% or more"
+        as_percent = f" ({100 * share:g}%)" if not sign else ""
+        raise MistypedError(
+            f"--{name} is {text!r}{as_percent}; it must be {least} and below 100%, such as 20%."
+        )
     return share
 
 

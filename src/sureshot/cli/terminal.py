@@ -123,7 +123,7 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *commands])
 
 
-_NARROW = 60  # columns; below, a hit takes two lines
+_NARROW, _ROOM = 60, 30  # columns, and of them for paths; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where output is not a terminal, so that no file name is folded
 _COLOURS: dict[Status, str] = {
     "confident": "green",
@@ -231,8 +231,8 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
         for hit in answer.hits
     ]
     taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
-    longest = max((cell_len(line) for hit in answer.hits for line in videos_of(hit)), default=0)
-    if out.width < _NARROW or taken + longest > out.width:
+    room = out.width - taken
+    if out.width < _NARROW or room < _ROOM:
         for hit, (rank, peak, *others) in zip(answer.hits, rows, strict=True):
             out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
             for line in videos_of(hit):
@@ -241,7 +241,7 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
     elif answer.hits:
         table = _table(*names)
         for hit, row in zip(answer.hits, rows, strict=True):
-            first, *copies = videos_of(hit)
+            first, *copies = (_broken(line, room) for line in videos_of(hit))
             files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)

@@ -4,6 +4,7 @@ import base64
 import contextlib
 import glob
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, time
@@ -15,7 +16,7 @@ from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
-from sureshot.media.discover import is_away, is_gone
+from sureshot.media.discover import is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, cache_dir, index_place
 from sureshot.progress import Progress
@@ -47,6 +48,8 @@ class Contents:
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         telling: number of them that percentages can be learned from.
+        away: videos whose folder or disk is not there now.
+        away_folders: the folders that they are in.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
         faults: all that is wrong with the index, where it was checked as a whole; else None.
     """
@@ -64,6 +67,8 @@ class Contents:
     excluded: tuple[str, ...] = ()
     judged: int = 0
     telling: int = 0
+    away: int = 0
+    away_folders: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
     faults: tuple[Fault, ...] | None = None
 
@@ -92,6 +97,8 @@ class Contents:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
             lines.append(f"Failed      {counted(len(self.failed), 'video')}")
+        if self.away:
+            lines.append(f"Not there   {away_sentence(self.away, self.away_folders)}")
         return "\n".join(lines)
 
     def to_dict(self) -> dict[str, Any]:
@@ -107,6 +114,7 @@ class Contents:
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
             "excluded": [printable(pattern) for pattern in self.excluded],
+            "away_folders": [printable(folder) for folder in self.away_folders],
             "trouble": list(self.trouble),
             "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
         }
@@ -148,6 +156,7 @@ def status(
     """
     store = Store.open(index_place(db))
     good, failed = _parted(store.videos())
+    away, away_folders = count_away(good)
     return Contents(
         index=store.location,
         videos=len(good),
@@ -161,9 +170,25 @@ def status(
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
         **_judged(store.location),
+        away=away,
+        away_folders=away_folders,
         trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )
+
+
+def count_away(records: Iterable[VideoRecord]) -> tuple[int, tuple[Path, ...]]:
+    """How many videos are in folders that are not there now, and the highest of those folders."""
+    inside = Counter(record.path.parent for record in records)
+    gone = [folder for folder in inside if is_away(folder / "video")]
+    highest = {next(p for p in (folder, *folder.parents) if is_folder(p.parent)) for folder in gone}
+    return sum(inside[folder] for folder in gone), tuple(sorted(highest))
+
+
+def away_sentence(videos: int, folders: Sequence[Path]) -> str:
+    """How many videos are away, and where from."""
+    more = f" and {counted(len(folders) - 1, 'more folder')}" if len(folders) > 1 else ""
+    return f"{counted(videos, 'video')} of {plain(folders[0])}{more}; is the disk connected?"
 
 
 def remove(

@@ -28,6 +28,7 @@ from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import check_form, read_moment, timelines, varying
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
+from sureshot.media.container import open_container
 from sureshot.media.excerpt import (
     MP4,
     Playable,
@@ -119,7 +120,7 @@ def export(
         done, every = ("cut", "cuts") if form == "clips" else ("listed", "lists")
         lift = f"{option('min', '0%')} {every} every hit"
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
-    spans = [(hit, max(hit.start - pad, 0.0), hit.end + pad) for hit in chosen]
+    spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
     if form == "clips":
         written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate)
     else:
@@ -217,6 +218,16 @@ def _copy(source: Path, start: float, end: float, target: Path) -> None:
             f"{plain(source)} cannot be copied into {target.suffix} ({reason}); "
             f"leave out {option('copy', True)}"
         ) from error
+
+
+def _end(hit: Hit, pad: float) -> float:
+    """Where a hit with some seconds after it ends, which is not beyond the end of its video."""
+    if pad:
+        reading = contextlib.suppress(VideoError, OSError, av.FFmpegError)  # `cut` says why
+        with reading, open_container(hit.path) as video:
+            if video.duration:
+                return max(hit.end, min(hit.end + pad, video.duration / av.time_base))
+    return hit.end + pad
 
 
 def cut(
@@ -473,8 +484,8 @@ def _like(
 
 
 def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
-    """Draw the `sheet_rows` of an answer into a PNG; ``title`` follows the query."""
-    save_sheet(contact_sheet(answer.query + title, sheet_rows(answer, frame_rate)), target)
+    """Draw the `sheet_rows` of an answer into a PNG; ``title`` is the line below the query."""
+    save_sheet(contact_sheet(answer.query, sheet_rows(answer, frame_rate), title), target)
 
 
 def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:

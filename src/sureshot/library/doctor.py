@@ -186,14 +186,20 @@ def _model(name: str) -> _Found:
 
 
 def _index(location: str) -> _Found:
+    from sureshot.library.catalog import away_sentence, count_away
     from sureshot.store.index import Store
 
     if not Store.exists(location):
         return "note", f"none at {location} yet", "sureshot index FOLDER"
     store = Store.open(location)
-    videos = sum(not record.reason for record in store.videos())
-    size = f"{counted(videos, 'video')}, {counted(store.count(), 'window')}"
-    return "ok", f"{store.location}: {size}, model {store.settings.model}", ""
+    videos = [record for record in store.videos() if not record.reason]
+    size = f"{counted(len(videos), 'video')}, {counted(store.count(), 'window')}"
+    detail = f"{store.location}: {size}, model {store.settings.model}"
+    away, folders = count_away(videos)
+    if away:
+        fix = "connect the disk, or sureshot remove PATH if it is gone for good"
+        return "note", f"{detail}; not there now: {away_sentence(away, folders)}", fix
+    return "ok", detail, ""
 
 
 def _disk(location: str) -> _Found:

@@ -6,6 +6,7 @@ whatever ends the run, what is written stays.
 
 import glob
 import math
+import shlex
 import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -27,6 +28,7 @@ from sureshot.library.encoding import (
 from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
 from sureshot.media.discover import (
+    PHOTO_SUFFIXES,
     Excluded,
     Source,
     Unreadable,
@@ -46,6 +48,7 @@ from sureshot.store.rows import Decode, IndexSettings, VideoRecord
 from sureshot.store.writing import StagedVideo
 from sureshot.text import counted, plain
 
+_PHOTO = "is a photo, and only videos are indexed; to search with it: sureshot search --like {}"
 _PAGE = 4096  # videos looked up in the index at once
 _AT_ONCE = 500  # videos removed in one commit
 _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
@@ -103,6 +106,8 @@ class Run:
                 # What was named and cannot be read concerns everybody.
                 if self._shard.has(source.path) or source.path in self._tops:
                     result.failed.append((source.path, source.reason))
+            elif source.path in self._tops and source.path.suffix.lower() in PHOTO_SUFFIXES:
+                result.failed.append((source.path, _PHOTO.format(shlex.quote(source.path.name))))
             elif self._shard.has(source.path) and self._is_inside(source):
                 sources.append(source)
                 result.found += 1

@@ -30,6 +30,7 @@ _LONGEST = 2000  # characters of a text
 _MARGIN, _GAP = 40, 16  # pixels around the sheet, between frames
 _THUMB = 240, 150  # width and height in pixels that every frame is letterboxed to
 _CAPTION, _TITLE, _HEADING = 44, 76, 64  # pixels below a frame, above a hit, above all
+_NOTE, _ABOVE = 44, 8  # pixels of a line below the heading, and how far it is moved up
 _COLUMNS = 6  # frames of a line
 _MOST_ROWS = 60  # hits of a sheet: viewers stop at 32,767 pixels
 _WIDTH = _COLUMNS * (_THUMB[0] + _GAP) - _GAP
@@ -54,12 +55,13 @@ class SheetRow:
     frames: tuple[SheetFrame, ...]
 
 
-def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
+def contact_sheet(heading: str, rows: Sequence[SheetRow], note: str = "") -> Image.Image:
     """An RGB picture of the first 60 hits.
 
     Args:
         heading: what was searched for, in any script.
         rows: the hits in the order to show them; none gives a sheet that says so.
+        note: a line below the heading.
     """
     shown = list(rows[:_MOST_ROWS])
     if not rows:
@@ -69,10 +71,11 @@ def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
         shown.append(SheetRow(title, "Ask for fewer results to see each of them.", ()))
     lines = [math.ceil(len(row.frames) / _COLUMNS) for row in shown]
     heights = [_TITLE + count * (_THUMB[1] + _CAPTION) for count in lines]
-    size = _WIDTH + 2 * _MARGIN, _HEADING + sum(heights) + 2 * _MARGIN
+    top = _MARGIN + _HEADING + (_NOTE if note else 0)
+    size = _WIDTH + 2 * _MARGIN, top + sum(heights) + _MARGIN
     sheet = Image.new("RGB", size, "white")
     draw = ImageDraw.Draw(sheet)
-    words = [heading, *(row.title for row in shown), *(row.subtitle for row in shown)]
+    words = [heading, note, *(row.title for row in shown), *(row.subtitle for row in shown)]
     face = _face_for("".join(map(drawable, words)))
     large, medium, small = (load_font(face, points) for points in (36, 24, 18))
 
@@ -80,7 +83,7 @@ def contact_sheet(heading: str, rows: Sequence[SheetRow]) -> Image.Image:
         draw.text((left, top), fitted(drawable(text), font, _WIDTH), colour, font)
 
     write(_MARGIN, _MARGIN, heading, large, _INK)
-    top = _MARGIN + _HEADING
+    write(_MARGIN, _MARGIN + _HEADING - _ABOVE, note, medium, _MUTED)
     for row, height in zip(shown, heights, strict=True):
         write(_MARGIN, top, row.title, medium, _INK)
         write(_MARGIN, top + 36, row.subtitle, small, _MUTED)
@@ -142,7 +145,12 @@ def _shortened(text: str, kept: int) -> str:
     """The text with so many of its characters, the rest left out in the middle."""
     if kept == len(text):
         return text
-    return f"{text[: (kept + 1) // 2].rstrip()}…{text[len(text) - kept // 2 :].lstrip()}"
+    begin, end = text[: (kept + 1) // 2], text[len(text) - kept // 2 :]
+    if " " in begin and text[len(begin)] != " ":  # no word is cut that can be left out
+        begin = begin.rpartition(" ")[0]
+    if " " in end and text[-len(end) - 1] != " ":
+        end = end.partition(" ")[2]
+    return f"{begin.rstrip()}…{end.lstrip()}"
 
 
 @lru_cache(maxsize=64)

@@ -128,7 +128,7 @@ def is_away(path: Path) -> bool:
     """Whether a video that is gone may come back: its folder, or its disk, is not there now."""
     if isinstance(path, ObjectPath):
         return False
-    return is_silent(path) or not _is_folder(path.parent) or is_unplugged(path)
+    return is_silent(path) or not is_folder(path.parent) or is_unplugged(path)
 
 
 def is_silent(path: Path) -> bool:
@@ -171,7 +171,7 @@ def is_unplugged(path: Path) -> bool:
     """Whether a path is on a disk that is known by its place and is not there now."""
     if isinstance(path, ObjectPath):
         return False
-    here = next((parent for parent in path.parents if _is_folder(parent)), Path("/"))
+    here = next((parent for parent in path.parents if is_folder(parent)), Path("/"))
     if str(here) in _FOR_DISKS or str(here.parent) in _BY_USER:
         return not os.path.ismount(here)
     return any(path.is_relative_to(place) and not os.path.ismount(place) for place in _mounts())
@@ -233,7 +233,7 @@ def _walk(
         if path is None:
             todo.pop()
             continue
-        if not _is_folder(path):
+        if not is_folder(path):
             yield from _file(path, seen)
             continue
         try:
@@ -283,7 +283,7 @@ def _worth_a_look(entry: Path) -> bool:
     if _hidden(entry):
         return False
     if suffix not in VIDEO_SUFFIXES:
-        return _is_folder(entry)
+        return is_folder(entry)
     return suffix not in _TYPESCRIPT or _may_be_mpeg_ts(entry)
 
 
@@ -334,7 +334,8 @@ def _may_be_mpeg_ts(path: Path) -> bool:
     return any(len(column) > 2 and set(column) == {0x47} for column in syncs)
 
 
-def _is_folder(path: Path) -> bool:
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder that can be looked at."""
     try:
         return path.is_dir()
     except OSError:  # a link into a folder we may not enter; `_file` reports it

@@ -6,8 +6,10 @@ row is written, and the row before the next one at the latest.
 """
 
 import contextlib
+import difflib
 import json
 import shlex
+import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -47,6 +49,19 @@ _SHARD = (
     "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
 )
 _EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
+
+
+def _nothing_named(path: Path, name: str, folders: Iterable[Path]) -> str:
+    """Where nothing is indexed, with the folder whose name is nearest to the one that was given."""
+
+    def folded(text: str) -> str:
+        letters = unicodedata.normalize("NFKD", text.casefold())
+        return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+    known = {folded(folder.name): folder.name for folder in folders}
+    near = difflib.get_close_matches(folded(Path(name).name), known, n=1)
+    meant = f"; the nearest name is {plain(known[near[0]])}" if near else ""
+    return f"at or below {plain(path)}, and no folder is named {name}{meant}"
 
 
 class Store:
@@ -361,8 +376,10 @@ class Store:
         folders = {parent for video in videos for parent in video.path.parents}
         named = {f for f in folders if [p.casefold() for p in f.parts[-len(names) :]] == names}
         named = {f for f in named if named.isdisjoint(f.parents)}
+        if not named:
+            return VideoSet(frozenset(), _nothing_named(path, plain(text), folders))
         if len(named) < 2:
-            return next(iter(named), path)
+            return next(iter(named))
         shown = ", ".join(sorted(map(plain, named)))
         return VideoSet(
             ids=frozenset(v.id for v in videos if not named.isdisjoint(v.path.parents)),

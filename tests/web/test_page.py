@@ -298,6 +298,20 @@ def test_hits_are_saved_and_their_paths_copied(page, shop) -> None:
     assert page.evaluate("navigator.clipboard.readText()").startswith(str(shop[1] / "videos"))
 
 
+def test_a_copy_has_its_own_time(page) -> None:
+    def with_copy(route) -> None:
+        found = (reply := route.fetch()).json()
+        found["hits"][0]["copies"] = [
+            {"id": "0" * 32, "path": "/v/long.mp4", "start": 12, "end": 20, "text": "0:12-0:20"}
+        ]
+        route.fulfill(response=reply, json=found)
+
+    page.route("**/api/search**", with_copy)
+    search(page, "blue")
+    page.get_by_text("= /v/long.mp4 0:12-0:20").wait_for()
+    page.unroute("**/api/search**")
+
+
 def test_filters_hold_for_a_search_and_stand_in_its_address(page) -> None:
     search(page, "blue")
     page.locator("#filters summary").click()

@@ -93,6 +93,7 @@ app.command(epilog=search.SEARCH_EXAMPLES, rich_help_panel=_YOURS)(search.search
 app.command(epilog=search.DESCRIBE_EXAMPLES, rich_help_panel=_YOURS)(search.describe)
 app.command(epilog=search.EXPORT_EXAMPLES, rich_help_panel=_YOURS)(search.export)
 app.command(epilog=manage.EXAMPLES, rich_help_panel=_YOURS)(manage.serve)
+app.command(epilog=manage.MCP_EXAMPLES, rich_help_panel=_YOURS)(manage.mcp)
 app.command(epilog=search.EXAMPLES, rich_help_panel=_YOURS)(search.judge)
 app.command(epilog=manage.CALIBRATE_EXAMPLES, rich_help_panel=_YOURS)(manage.calibrate)
 app.command(rich_help_panel=_YOURS)(manage.status)

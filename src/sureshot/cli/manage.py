@@ -35,7 +35,7 @@ from sureshot.cli.terminal import (
     print_paths,
     print_table,
 )
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.paths import absolute_model, exists_at, index_place
 from sureshot.text import counted, plain
 
@@ -223,6 +223,33 @@ def serve(
         roots=roots or (),
         ready=ready,
     )
+    _leave()
+    return 0
+
+
+MCP_EXAMPLES = examples("claude mcp add sureshot -- sureshot mcp", "sureshot mcp --root ~/Videos")
+
+
+def mcp(
+    db: Db = None,
+    roots: Annotated[
+        list[Path] | None,
+        path_option("--root", help="Show nothing that is not below this folder, links followed."),
+    ] = None,
+    model: Model = None,
+    device: Device = None,
+) -> int:
+    """Let an agent search your videos and look at frames, over MCP on standard input and output."""
+    compute_alone()
+    if not is_installed("mcp"):
+        raise SureshotError(f"Agents need the package mcp: {install_command('mcp')}")
+    from sureshot.library.catalog import films_dir
+    from sureshot.web.mcp_server import run_mcp
+    from sureshot.web.media import ClipCache
+    from sureshot.web.session import ServeOptions, Session
+
+    options = ServeOptions(db=db, model=model, device=device)
+    run_mcp(Session(options, within=roots or ()), ClipCache(films_dir()))
     _leave()
     return 0
 

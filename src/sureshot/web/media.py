@@ -298,20 +298,26 @@ async def cut_out(
     rank: Annotated[int, Query(description="First part of the file name.", ge=1, le=9999)] = 1,
 ) -> Response:
     """A moment as an mp4 to keep, cut to the frame."""
-    if not 0 < end - start <= _LONGEST:
-        raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
+    check_length(start, end)
     record = await session.files.run(request, lambda: session.file(name))
     rate = session.store().settings.frame_rate
-
-    def make() -> Path:
-        return cache.film(
-            name,
-            f"cut {start:.3f} {end:.3f} {_stamp(record.path)}",
-            lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
-        )
-
-    path = await session.clips.run(request, make)
+    path = await session.clips.run(request, lambda: cut_film(cache, record, start, end, rate))
     return file_reply(request, path, MP4, export_name(record.path, start, end, rank))
+
+
+def check_length(start: float, end: float) -> None:
+    """QueryError if it is no time, or too long a time, to cut out."""
+    if not 0 < end - start <= _LONGEST:
+        raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
+
+
+def cut_film(cache: ClipCache, record: VideoRecord, start: float, end: float, rate: float) -> Path:
+    """A moment as an mp4 in the cache; ``rate`` is frames per second of a folder of frames."""
+    return cache.film(
+        record.id,
+        f"cut {start:.3f} {end:.3f} {_stamp(record.path)}",
+        lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
+    )
 
 
 def _film(record: VideoRecord, at: float, start: float | None, end: float | None) -> Film:

@@ -1,0 +1,228 @@
+"""The index for agents, by the Model Context Protocol on standard input and output.
+
+Nothing that a tool does changes the index or a video. Videos are named by their ids, so an agent
+reaches what is indexed and, links followed, below the given folders, and nothing else.
+"""
+
+import re
+from collections.abc import Callable
+from typing import Annotated, Any, TypeVar
+
+import anyio.to_thread
+from mcp.server.mcpserver import Image, MCPServer
+from mcp.server.mcpserver.exceptions import ToolError
+from mcp.types import ToolAnnotations
+from pydantic import BaseModel, Field
+
+from sureshot.errors import QueryError, SureshotError, reason_of
+from sureshot.library import catalog
+from sureshot.library.clips import export_name, still
+from sureshot.library.results import Answer
+from sureshot.store.rows import VideoRecord
+from sureshot.text import plain, printable
+from sureshot.web.media import ClipCache, check_length, cut_film
+from sureshot.web.session import Session
+
+_T = TypeVar("_T")
+_ID = re.compile(r"[0-9a-f]{32}")
+_PICTURES = 8  # of one moment at most
+_READS = ToolAnnotations(
+    read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
+)
+_INSTRUCTIONS = (
+    "Finds moments in the user's own videos by a sentence about what is seen; sound and text in "
+    "the picture are not searched. A search always has a nearest moment: read `sentence`, "
+    "`probability` and `answerable` before you say that something is there, and look at `frames` "
+    "of a moment where it matters. Times are seconds from the start of a video."
+)
+
+
+class FoundMoment(BaseModel):
+    """A moment of a video."""
+
+    video: str = Field(description="Id of the video, for `frames` and `clip`.")
+    path: str = Field(description="The file.")
+    start: float = Field(description="Second at which it begins.")
+    end: float = Field(description="Second at which it ends.")
+    peak: float = Field(description="Second of the frame that fits best.")
+    probability: float | None = Field(
+        description="That it is right, if anything here is; null where it is unknown."
+    )
+    score: float = Field(description="Similarity; it orders the moments of one search only.")
+    is_there: bool = Field(description="Whether the file is there now.")
+
+
+class FoundMoments(BaseModel):
+    """What a search found."""
+
+    sentence: str = Field(description="How far to trust the result, in words.")
+    probability: float | None = Field(
+        description="That the first moment is right, if anything here is; null if not calibrated."
+    )
+    present: float | None = Field(
+        description="Share of searches for what is there whose best moment stands out no more; "
+        "small means that it is probably not there."
+    )
+    answerable: bool | None = Field(
+        description="False where it is probably not in these videos; null if not calibrated."
+    )
+    moments: list[FoundMoment] = Field(description="Best first.")
+    notes: list[str] = Field(description="What to know about this search.")
+
+
+class IndexStatus(BaseModel):
+    """What is indexed."""
+
+    videos: int = Field(description="Videos that can be found.")
+    hours: float = Field(description="Their length.")
+    model: str = Field(description="Name of the model that searches.")
+    calibration: str = Field(
+        description="What percentages are learned from, or why there are none."
+    )
+    failed: list[str] = Field(
+        description="The first files that could not be indexed, with reasons."
+    )
+    failed_count: int = Field(description="How many there are.")
+
+
+class Clip(BaseModel):
+    """A moment as a file."""
+
+    path: str = Field(description="An mp4 in the cache of Sureshot; copy it to keep it.")
+    name: str = Field(description="A good name for a copy.")
+
+
+def run_mcp(session: Session, cache: ClipCache) -> None:
+    """Answer an agent until it closes standard input. The index need not be there yet."""
+    make_mcp(session, cache).run("stdio")
+
+
+def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
+    """A server with the tools ``find``, ``status``, ``frames`` and ``clip``."""
+    from sureshot import __version__
+
+    server: MCPServer[Any] = MCPServer(
+        "sureshot", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR"
+    )
+
+    @server.tool(annotations=_READS)
+    async def find(
+        query: Annotated[str, Field(description="What is seen, in a sentence.", max_length=10_000)],
+        limit: Annotated[int, Field(description="Moments at most.", ge=1, le=50)] = 5,
+        folder: Annotated[
+            str | None, Field(description="Only below this path, or in folders of this name.")
+        ] = None,
+        min: Annotated[
+            float, Field(description="Leave out moments that are less likely right.", ge=0, lt=1)
+        ] = 0.0,
+    ) -> FoundMoments:
+        """Find moments in the user's videos by a sentence about what is seen."""
+
+        def search() -> FoundMoments:
+            searcher = session.searcher()
+            return _found(searcher.search(query, limit=limit, folder=folder, min=min))
+
+        return await _called(search)
+
+    @server.tool(annotations=_READS)
+    async def status() -> IndexStatus:
+        """What is indexed, by which model, and what could not be."""
+
+        def read() -> IndexStatus:
+            held = catalog.status(session.options.db)
+            failed = [f"{plain(path)}: {plain(reason)}" for path, reason in held.failed]
+            return IndexStatus(
+                videos=held.videos,
+                hours=round(held.seconds / 3600, 3),
+                model=held.settings.model,
+                calibration=held.status,
+                failed=failed[:20],
+                failed_count=len(failed),
+            )
+
+        return await _called(read)
+
+    @server.tool(annotations=_READS, structured_output=False)
+    async def frames(
+        video: Annotated[str, Field(description="Id of a video that `find` gave.")],
+        start: Annotated[float, Field(description="First second.", ge=0, le=1e7)],
+        end: Annotated[
+            float | None, Field(description="Last second; one frame without it.", ge=0, le=1e7)
+        ] = None,
+        count: Annotated[int, Field(description="How many frames.", ge=1, le=_PICTURES)] = 4,
+        side: Annotated[int, Field(description="Shorter side in pixels.", ge=16, le=720)] = 360,
+    ) -> list[Any]:
+        """Pictures of a moment, evenly spaced, each below its time in seconds."""
+
+        def draw() -> list[Any]:
+            path, rate = _file(session, video).path, session.store().settings.frame_rate
+            last = start if end is None else max(start, end)
+            many = 1 if last == start else count
+            step = (last - start) / max(1, many - 1)
+            shown: list[Any] = []
+            for number in range(many):
+                at = start + number * step
+                picture = Image(data=still(path, at, side=side, rate=rate), format="jpeg")
+                shown += [f"{at:.2f} s", picture]
+            return shown
+
+        return await _called(draw)
+
+    @server.tool(annotations=_READS)
+    async def clip(
+        video: Annotated[str, Field(description="Id of a video that `find` gave.")],
+        start: Annotated[float, Field(description="Second at which it begins.", ge=0, le=1e7)],
+        end: Annotated[float, Field(description="Second at which it ends.", gt=0, le=1e7)],
+    ) -> Clip:
+        """Cut a moment out as an mp4, in a cache. The video is not touched."""
+
+        def make() -> Clip:
+            check_length(start, end)
+            record = _file(session, video)
+            made = cut_film(cache, record, start, end, session.store().settings.frame_rate)
+            return Clip(path=printable(made), name=export_name(record.path, start, end, 1))
+
+        return await _called(make)
+
+    return server
+
+
+async def _called(call: Callable[[], _T]) -> _T:
+    """The result of a call in a thread, which is left behind where the agent cancels it."""
+    try:
+        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+    except SureshotError as error:
+        raise ToolError(str(error)) from None
+    except OSError as error:
+        raise ToolError(f"This cannot be read or written: {reason_of(error)}.") from None
+
+
+def _file(session: Session, video: str) -> VideoRecord:
+    """The video of an id, whose file is there and below the folders that are served."""
+    if not _ID.fullmatch(video):
+        raise QueryError(f"{plain(video)!r} is no id of a video; `find` gives them.")
+    return session.file(video)
+
+
+def _found(answer: Answer) -> FoundMoments:
+    known = answer.confidence
+    return FoundMoments(
+        sentence=plain("".join(answer.verdict)) if answer.hits else "Nothing was found.",
+        probability=None if known is None else round(known.right, 4),
+        present=None if known is None else round(known.present, 4),
+        answerable=None if known is None else answer.status != "probably not here",
+        moments=[
+            FoundMoment(
+                video=one["id"],
+                path=one["path"],
+                start=one["start"],
+                end=one["end"],
+                peak=one["peak"],
+                probability=one["relevant"],
+                score=one["score"],
+                is_there=not one["missing"],
+            )
+            for one in answer.to_dict()["hits"]
+        ],
+        notes=[plain(warning) for warning in answer.warnings],
+    )

@@ -1,0 +1,156 @@
+"""An agent and `sureshot mcp` in its own process, by the client of the protocol's package."""
+
+import base64
+import io
+import os
+import shutil
+import sys
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import anyio
+import av
+import numpy as np
+import pytest
+from mcp import StdioServerParameters, stdio_client
+from mcp.client import Client
+from PIL import Image
+
+from sureshot.models.encoders.toy import COLOURS
+from sureshot.paths import video_id
+from tests.clips import coloured
+from tests.small_library import Library, index
+
+
+def talk(
+    db: str | Path,
+    visit: Callable[[Client], Awaitable[Any]],
+    *options: str,
+    cache: Path | None = None,
+) -> Any:
+    """What a visitor of the server brings home."""
+    environment = dict(os.environ) | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
+    arguments = ["-m", "sureshot", "mcp", "--db", str(db), *options]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
+
+    async def run() -> Any:
+        async with Client(stdio_client(server)) as client:
+            return await visit(client)
+
+    return anyio.run(run)
+
+
+def message(result: Any) -> str:
+    """The error of a call, in one line."""
+    assert result.is_error
+    (content,) = result.content
+    assert "\n" not in content.text
+    return content.text
+
+
+def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, tmp_path) -> None:
+    async def visit(client: Client) -> None:
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert set(tools) == {"find", "status", "frames", "clip"}
+        assert all(tool.annotations.read_only_hint for tool in tools.values())
+        found = (await client.call_tool("find", {"query": "green", "limit": 2})).structured_content
+        assert {"sentence", "probability", "present", "answerable"} < found.keys()
+        assert found["probability"] is found["answerable"] is None  # not calibrated
+        assert found["sentence"].startswith("Not calibrated")
+        best, _ = found["moments"]
+        assert best["path"] == str(library.videos / "scenes.mp4")
+        assert (best["start"], best["end"]) == pytest.approx((4, 8), abs=0.3)
+        span = {"video": best["video"], "start": best["start"] + 0.2, "end": best["end"] - 0.3}
+        shown = (await client.call_tool("frames", span | {"count": 3, "side": 40})).content
+        assert [part.type for part in shown] == ["text", "image"] * 3
+        for part in shown[1::2]:
+            picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(part.data))))
+            assert min(picture.shape[:2]) == 40
+            assert np.abs(picture[30, 20].astype(int) - COLOURS["green"]).max() < 30
+        held = (await client.call_tool("status", {})).structured_content
+        assert (held["videos"], held["model"], held["failed_count"]) == (5, "tiny", 0)
+        clip = (await client.call_tool("clip", span)).structured_content
+        assert Path(clip["path"]).is_relative_to(tmp_path)
+        with av.open(clip["path"]) as container:
+            assert container.duration / 1e6 == pytest.approx(span["end"] - span["start"], abs=0.3)
+
+    talk(library.db, visit, cache=tmp_path)
+
+
+WRONG = (
+    ("find", {"query": " "}, "The query is empty"),
+    ("find", {"query": "red", "limit": 0}, "greater than or equal to 1"),
+    ("frames", {"video": "/etc/passwd", "start": 0}, "is no id of a video; `find` gives them"),
+    ("frames", {"video": "0" * 32, "start": 0}, "There is no such video in the index"),
+    ("clip", {"video": "0" * 32, "start": 2, "end": 1}, "Cut out more than 0 and at most 600"),
+)
+
+
+def test_what_cannot_be_is_a_sentence(library: Library) -> None:
+    async def visit(client: Client) -> None:
+        for tool, arguments, said in WRONG:
+            result = await client.call_tool(tool, arguments)
+            assert result.is_error and said in result.content[0].text
+        found = (
+            await client.call_tool("find", {"query": "red", "folder": "/no"})
+        ).structured_content
+        assert found["moments"] == [] and "/no" in found["notes"][0]
+
+    talk(library.db, visit)
+
+
+def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> None:
+    for name in ("a", "b", "c"):
+        (tmp_path / name).mkdir()
+        coloured(tmp_path / name / "x.mp4", ["red"], seconds=1)
+    db = str(tmp_path / "index")
+    index(db, tmp_path / "a", tmp_path / "b")
+    secret = tmp_path / "c" / "x.mp4"
+    linked = tmp_path / "a" / "x.mp4"
+    linked.unlink()
+    linked.symlink_to(secret)  # after it was indexed
+    (tmp_path / "b" / "x.mp4").unlink()
+
+    async def visit(client: Client) -> None:
+        for path, said in (
+            (linked, "is outside the folders that are served"),
+            (tmp_path / "b" / "x.mp4", "is gone"),
+            (secret, "There is no such video"),
+        ):
+            for tool, more in (("frames", {}), ("clip", {"end": 1})):
+                asked = {"video": video_id(path), "start": 0} | more
+                assert said in message(await client.call_tool(tool, asked))
+
+    talk(db, visit, "--root", str(tmp_path / "a"))
+
+
+def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path) -> None:
+    db = tmp_path / "index"
+
+    async def visit(client: Client) -> None:
+        assert "sureshot index" in message(await client.call_tool("find", {"query": "red"}))
+        assert "sureshot index" in message(await client.call_tool("status", {}))
+        shutil.copytree(library.db, db)
+        assert not (await client.call_tool("find", {"query": "red"})).is_error
+        shutil.rmtree(db)
+        assert "sureshot index" in message(await client.call_tool("find", {"query": "red"}))
+
+    talk(db, visit)
+
+    async def other(client: Client) -> None:
+        assert "tiny" in message(await client.call_tool("find", {"query": "red"}))
+        assert (await client.call_tool("status", {})).structured_content["model"] == "tiny"
+
+    talk(library.db, other, "--model", "bundled")
+
+
+def test_a_call_may_be_cancelled(library: Library) -> None:
+    async def visit(client: Client) -> None:
+        with anyio.move_on_after(0.001) as scope:
+            await client.call_tool("find", {"query": "red"})  # loads the model first
+        assert scope.cancelled_caught
+        found = await client.call_tool("find", {"query": "green", "limit": 1})
+        assert len(found.structured_content["moments"]) == 1
+
+    talk(library.db, visit)

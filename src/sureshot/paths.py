@@ -41,6 +41,15 @@ def index_place(db: str | Path | None = None) -> str:
     return place
 
 
+def make_index_folder(location: str | Path) -> None:
+    """Make the folder of an index: in the data folder for this account alone.
+
+    Elsewhere others may be meant to use it, as the umask says.
+    """
+    folder = Path(location)
+    folder.mkdir(0o700 if folder.is_relative_to(data_dir()) else 0o777, parents=True, exist_ok=True)
+
+
 def locate(location: str | Path) -> str:
     """A place of an index as an absolute folder, links in it kept, or as an object-storage URI."""
     text = os.fspath(location)

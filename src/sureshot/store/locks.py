@@ -4,9 +4,9 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 
 from sureshot.errors import StoreError
+from sureshot.paths import make_index_folder
 from sureshot.store.remote import is_remote
 
 try:
@@ -28,7 +28,7 @@ def write_lock(location: str, *, make: bool = False) -> Iterator[None]:
     """
     with contextlib.ExitStack() as stack:
         if make and _lockable(location):
-            Path(location).mkdir(parents=True, exist_ok=True)
+            make_index_folder(location)
         # On network file systems only a file can be locked; in a folder that may not be written
         # to there may be none.
         for path in (location, f"{location}/{_WRITE}") if _lockable(location) else ():

@@ -22,7 +22,7 @@ import pyarrow as pa
 from lance.commit import CommitConflictError
 
 from sureshot.errors import StoreError, option
-from sureshot.paths import data_dir
+from sureshot.paths import make_index_folder
 from sureshot.s3 import SCHEME, lance_options, reason_in
 from sureshot.store import remote
 from sureshot.store.checksums import FILE, Checksums, deadly
@@ -226,9 +226,7 @@ class Tables:
         # Not at its place at once: of two processes in Lance's "create" mode the second may empty
         # what the first has made and filled meanwhile. A rename onto a full folder fails.
         folder = Path(self.location)
-        # In the data folder it is this account's own; elsewhere others may be meant to use it.
-        mode = 0o700 if folder.is_relative_to(data_dir()) else 0o777
-        folder.mkdir(mode, parents=True, exist_ok=True)
+        make_index_folder(folder)
         fresh = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
         try:
             lance.write_dataset(schema.empty_table(), str(fresh), mode="create")

@@ -20,7 +20,7 @@ from sureshot.library.clips import export
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.timelines import FORMS
 from sureshot.media.timecode import frame_number, read_timing, timecode
-from tests.clips import film, greys
+from tests.clips import film, greys, remuxed
 
 NTSC = Fraction(30000, 1001)
 QUERY = 'a "goal" & <more>|x'
@@ -118,6 +118,14 @@ def test_rate_and_timecode_are_those_of_the_camera(tmp_path, suffix, rate, code)
     assert (timing.rate, timing.varies, timing.length) == (rate, False, 100)
     assert timing.timecode(0) == (code or "00:00:00:00")
     assert timing.sound is None
+
+
+def test_a_rate_that_is_not_stated_is_measured_and_a_portrait_is_upright(tmp_path):
+    clip = film(tmp_path / "a.mp4", greys(range(10, 250, 4), (64, 48)), rate=25, turned=90)
+    timing = read_timing(remuxed(clip, tmp_path / "a.mkv"))  # which leaves the rate out
+    assert (timing.rate, timing.varies) == (25, False)
+    timing = read_timing(clip)
+    assert (timing.width, timing.height) == (48, 64)
 
 
 @pytest.mark.parametrize("suffix", ["mp4", "mkv"])

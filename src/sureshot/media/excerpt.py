@@ -285,11 +285,13 @@ def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
         target: its suffix says the container.
         start: what `keyframe_before` gave.
     """
-    timing = read_timing(path)
+    timing = None
+    with suppress(VideoError):
+        timing = read_timing(path)
     with _sought(path, start) as (source, packets, zero), av.open(str(target), "w") as copy:
         streams = [picture_stream(source), *source.streams.audio]
         copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
-        if timing.first:
+        if timing and timing.first:
             first = timing.timecode(round(start * timing.rate))
             copies[streams[0].index].metadata["timecode"] = first
             copies[streams[0].index].codec_context.framerate = timing.rate  # it is counted by

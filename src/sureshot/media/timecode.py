@@ -12,7 +12,7 @@ import av
 import av.error
 
 from sureshot.errors import VideoError
-from sureshot.media.container import open_container
+from sureshot.media.container import limit_decoder, open_container
 from sureshot.media.video import file_size, picture_stream, unreadable
 
 _RATES = tuple(
@@ -37,7 +37,7 @@ class Timing:
         drop: whether that timecode leaves numbers out (29.97 drop-frame), so as to keep the time.
         varies: whether frames last differently long.
         length: in frames.
-        width, height: of the pictures, in pixels.
+        width, height: of the upright pictures, in pixels.
         sound: samples per second and channels of its sound; None where it has none.
     """
 
@@ -60,13 +60,14 @@ def read_timing(path: Path) -> Timing:
     try:
         file_size(path)
         with open_container(path) as container:
+            width, height = _size(container)
+        with open_container(path) as container:
             stream = picture_stream(container)
             rate, varies = _rate(container, stream)
             stated = stream.metadata | container.metadata
             written = next((v for k, v in stated.items() if k.lower() == "timecode"), "")
             seconds = float((stream.duration or 0) * (stream.time_base or 0))
             seconds = seconds or (container.duration or 0) / av.time_base
-            context = stream.codec_context
             sound = next(
                 (s.codec_context for s in container.streams.audio if s.codec_context), None
             )
@@ -77,8 +78,8 @@ def read_timing(path: Path) -> Timing:
                 drop=drop,
                 varies=varies,
                 length=max(1, round(seconds * rate)),
-                width=context.width,
-                height=context.height,
+                width=width,
+                height=height,
                 sound=(sound.sample_rate, sound.channels) if sound else None,
             )
     except (av.error.FFmpegError, OSError) as error:
@@ -119,6 +120,17 @@ def frame_number(written: str, rate: Fraction, *, drop: bool) -> int:
     return (60 * minutes + seconds) * base + number - left_out
 
 
+def _size(container: Any) -> tuple[int, int]:
+    """Width and height of the first frame as it is shown."""
+    stream = picture_stream(container)
+    limit_decoder(stream)
+    frame = next(container.decode(stream), None)
+    if frame is None:
+        raise VideoError("holds no frame that can be decoded")
+    turned = round(frame.rotation / 90) % 2
+    return (frame.height, frame.width) if turned else (frame.width, frame.height)
+
+
 def _rate(container: Any, stream: Any) -> tuple[Fraction, bool]:
     """Frames per second, and whether that varies."""
     ticks = [entry.timestamp for entry in islice(stream.index_entries, 100_000)]
@@ -130,13 +142,13 @@ def _rate(container: Any, stream: Any) -> tuple[Fraction, bool]:
     usual = statistics.median(lengths) if lengths else 0
     allowed = 1.5 + _VARIES * usual  # times are rounded to a tick
     # The last frame may last longer.
-    varies = any(abs(length - usual) > allowed for length in lengths[:-1])
-    if varies and usual:
+    if any(abs(length - usual) > allowed for length in lengths[:-1]):
         return _known(1 / (Fraction(usual) * stream.time_base), 0.02), True
-    rate = stream.average_rate or stream.guessed_rate
-    if not rate or not 0.01 < rate < 1000:
+    if stream.average_rate and 0.01 < stream.average_rate < 1000:
+        return _known(stream.average_rate, _NEAR), False
+    if not usual:
         raise VideoError("states no frame rate, which editors need")
-    return _known(rate, _NEAR), False
+    return _known(1 / (Fraction(usual) * stream.time_base), 0.02), False
 
 
 def _known(rate: Fraction, near: float) -> Fraction:

@@ -265,7 +265,7 @@ def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
     assert (tmp_path / "01 scenes 00.00.04-00.00.08 copy.mp4").exists()
     ran = sureshot(*command, "--as", "doc")
     assert (ran.code, ran.out) == (2, "")
-    assert "There is no form 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
+    assert "There is no format 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
 
 
 def test_a_clip_with_more_around_it_is_named_after_what_it_holds(sureshot, library, tmp_path):

@@ -18,7 +18,7 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.library.clips import export
 from sureshot.library.results import Answer, FrameScore, Hit
-from sureshot.library.timelines import FORMS
+from sureshot.library.timelines import FORMATS
 from sureshot.media.timecode import frame_number, read_timing, timecode
 from tests.clips import film, greys, remuxed
 
@@ -58,9 +58,9 @@ def answer(*hits):
     return Answer(QUERY, hits, "confident", "tiny", 9, 0.0)
 
 
-def written(form, to, *hits, **options):
-    """The one file of a form."""
-    exported = export(answer(*hits), to, form=form, **options)
+def written(format, to, *hits, **options):
+    """The one file of a format."""
+    exported = export(answer(*hits), to, format=format, **options)
     assert not exported.failed
     (path,) = exported.written
     return path
@@ -134,7 +134,7 @@ def test_a_rate_that_varies_is_said(tmp_path, suffix):
     clip = film(tmp_path / f"a.{suffix}", greys(range(20, 200, 3)), times=times)
     timing = read_timing(clip)
     assert timing.varies and timing.rate == 25
-    exported = export(answer(hit(clip)), tmp_path, form="csv")
+    exported = export(answer(hit(clip)), tmp_path, format="csv")
     assert f"The frame rate varies in a.{suffix} (25 taken)" in exported.remark
 
 
@@ -181,7 +181,7 @@ def test_fcpxml_counts_in_frames_of_each_video(camera, cinema, tmp_path):
 
 
 def test_an_edl_is_read_and_holds_one_rate(camera, cinema, tmp_path):
-    exported = export(answer(hit(camera), hit(cinema, 2), hit(camera, 3)), tmp_path, form="edl")
+    exported = export(answer(hit(camera), hit(cinema, 2), hit(camera, 3)), tmp_path, format="edl")
     (path,) = exported.written
     ((left, why),) = exported.failed
     assert left == cinema and why.startswith("has 24 frames per second and the first hit 29.97")
@@ -196,7 +196,7 @@ def test_an_edl_is_read_and_holds_one_rate(camera, cinema, tmp_path):
 
 def test_markers_are_a_file_for_each_video(camera, cinema, tmp_path):
     later = hit(camera, 1, 2.0, 3.0)
-    exported = export(answer(later, hit(cinema, 2), hit(camera, 3)), tmp_path, form="markers")
+    exported = export(answer(later, hit(cinema, 2), hit(camera, 3)), tmp_path, format="markers")
     one, two = exported.written
     assert one.name == "01 a a _goal_ & _more__x.markers.edl" and two.name.startswith("02 b ")
     timeline = opentimelineio.adapters.read_from_file(str(one), rate=float(NTSC))
@@ -216,30 +216,30 @@ def odd(camera, tmp_path):
     return Path(shutil.copy(camera, folder / ODD))
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("format", FORMATS)
 @pytest.mark.parametrize("name", [ODD, "caf\udce9.mov"], ids=["odd", "not UTF-8"])
-def test_no_name_breaks_a_form(camera, tmp_path, form, name):
+def test_no_name_breaks_a_format(camera, tmp_path, format, name):
     clip = Path(shutil.copy(camera, tmp_path / name))
     path = (
-        written(form, tmp_path / "out", hit(clip), hit(camera, 2, 2.0, 3.0))
-        if form != "markers"
-        else export(answer(hit(clip)), tmp_path / "out", form=form).written[0]
+        written(format, tmp_path / "out", hit(clip), hit(camera, 2, 2.0, 3.0))
+        if format != "markers"
+        else export(answer(hit(clip)), tmp_path / "out", format=format).written[0]
     )
     data = path.read_bytes()
-    if form == "otio":
+    if format == "otio":
         (first, _) = opentimelineio.adapters.read_from_file(str(path)).tracks[0]
         url = first.media_reference.target_url
         assert urllib.parse.unquote_to_bytes(url) == b"file://" + os.fsencode(clip)
-    elif form == "fcpxml":
+    elif format == "fcpxml":
         url = next(ElementTree.parse(path).iter("asset")).get("src")
         assert urllib.parse.unquote_to_bytes(url) == b"file://" + os.fsencode(clip)
-    elif form == "csv":
+    elif format == "csv":
         with path.open(newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         assert len(rows) == 2 and rows[0]["query"] == QUERY
-    elif form in ("edl", "markers"):
+    elif format in ("edl", "markers"):
         assert data.decode().count("\n001 ") == 1 and b"\x01" not in data
-    elif form == "m3u":
+    elif format == "m3u":
         lines = [line for line in data.split(b"\n") if line and not line.startswith(b"#")]
         assert len(lines) == 2
         found = lines[0].removeprefix(b"file://") if name != ODD else lines[0][7:]
@@ -251,9 +251,9 @@ def test_no_name_breaks_a_form(camera, tmp_path, form, name):
 
 
 @pytest.mark.skipif(not shutil.which("mpv"), reason="mpv is not installed")
-@pytest.mark.parametrize("form", ["mpv", "m3u"])
-def test_mpv_plays_what_is_written(odd, cinema, tmp_path, form):
-    path = written(form, tmp_path / "out", hit(odd), hit(cinema, 2, 0.5, 1.5))
+@pytest.mark.parametrize("format", ["mpv", "m3u"])
+def test_mpv_plays_what_is_written(odd, cinema, tmp_path, format):
+    path = written(format, tmp_path / "out", hit(odd), hit(cinema, 2, 0.5, 1.5))
     playing = ["mpv", "--no-config", "--vo=null", "--ao=null", "--untimed", "--no-terminal"]
     (tmp_path / "seen.lua").write_text(
         'mp.register_event("file-loaded", function()\n'
@@ -264,14 +264,14 @@ def test_mpv_plays_what_is_written(odd, cinema, tmp_path, form):
     assert subprocess.run(playing, timeout=120, check=False).returncode == 0
     seen = [float(line) for line in (tmp_path / "seen").read_text().split()]
     # mpv knows no times in a playlist, and plays the whole videos.
-    assert seen == pytest.approx([2.0] if form == "mpv" else [4.0, 4.0], abs=0.1)
+    assert seen == pytest.approx([2.0] if format == "mpv" else [4.0, 4.0], abs=0.1)
 
 
 def test_what_is_gone_or_has_no_frames_to_count_is_named(camera, tmp_path):
     frames = tmp_path / "frames"
     frames.mkdir()
     exported = export(
-        answer(hit(tmp_path / "gone.mp4"), hit(frames, 2), hit(camera, 3)), tmp_path, form="otio"
+        answer(hit(tmp_path / "gone.mp4"), hit(frames, 2), hit(camera, 3)), tmp_path, format="otio"
     )
     assert len(exported.written) == 1
     reasons = dict(exported.failed)
@@ -282,7 +282,7 @@ def test_what_is_gone_or_has_no_frames_to_count_is_named(camera, tmp_path):
 
 def test_a_video_without_a_frame_rate_is_named(camera, tmp_path):
     clip = film(tmp_path / "a.ts", greys([90]), times=[0])
-    exported = export(answer(hit(clip, 1, 0.0, 1.0), hit(camera, 2)), tmp_path, form="fcpxml")
+    exported = export(answer(hit(clip, 1, 0.0, 1.0), hit(camera, 2)), tmp_path, format="fcpxml")
     assert exported.failed == ((clip, "states no frame rate, which editors need"),)
     rows = list(csv.DictReader(written("csv", tmp_path, hit(clip)).read_text().splitlines()))
     assert [row["start_timecode"] for row in rows] == [""]
@@ -291,21 +291,21 @@ def test_a_video_without_a_frame_rate_is_named(camera, tmp_path):
 def test_nothing_is_half_written_or_replaced_unasked(camera, tmp_path):
     path = written("edl", tmp_path, hit(camera))
     path.write_text("mine")
-    exported = export(answer(hit(camera)), tmp_path, form="edl")
+    exported = export(answer(hit(camera)), tmp_path, format="edl")
     assert exported.failed == ((path, "exists already; --overwrite replaces it"),)
     assert path.read_text() == "mine"
     assert "FCM" in written("edl", tmp_path, hit(camera), overwrite=True).read_text()
-    gone = export(answer(hit(tmp_path / "gone.mp4")), tmp_path / "none", form="otio")
+    gone = export(answer(hit(tmp_path / "gone.mp4")), tmp_path / "none", format="otio")
     assert not gone.written and not list((tmp_path / "none").iterdir())
-    with pytest.raises(SureshotError, match="There is no form 'xml'; choose clips, otio, fcpxml"):
-        export(answer(hit(camera)), tmp_path, form="xml")
+    with pytest.raises(SureshotError, match="There is no format 'xml'; choose clips, otio, fcpxml"):
+        export(answer(hit(camera)), tmp_path, format="xml")
     with pytest.raises(SureshotError, match="--copy is about clips"):
-        export(answer(hit(camera)), tmp_path, form="edl", copy=True)
+        export(answer(hit(camera)), tmp_path, format="edl", copy=True)
 
 
 def test_hits_that_are_probably_wrong_are_not_listed_unless_asked(camera, tmp_path):
     weak = hit(camera, 2, likely=0.1)
-    exported = export(answer(hit(camera), weak), tmp_path, form="csv")
+    exported = export(answer(hit(camera), weak), tmp_path, format="csv")
     assert exported.left_out == 1 and "1 hit not listed: less likely right" in exported.remark
     lines = written("csv", tmp_path, hit(camera), weak, min=0.0, overwrite=True).read_text()
     assert len(lines.splitlines()) == 3

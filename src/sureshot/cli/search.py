@@ -331,11 +331,11 @@ Target = Annotated[Path, path_option("--to", help="Where the files go.", show_de
 Pad = Annotated[
     float, typer.Option(metavar="SECONDS", min=0, help="Extra time before and after each hit.")
 ]
-Form = Annotated[
+Format = Annotated[
     str,
     typer.Option(
         "--as",
-        metavar="FORM",
+        metavar="FORMAT",
         help="clips, otio, fcpxml, edl, m3u, mpv, csv or markers.",
     ),
 ]
@@ -512,7 +512,7 @@ def export(
             help="Cut only hits at least this likely to be right; 0% cuts all.",
         ),
     ] = "20%",
-    form: Form = "clips",
+    format: Format = "clips",
     copy: Copy = False,
     pad: Pad = 0.0,
     overwrite: Overwrite = False,
@@ -523,9 +523,9 @@ def export(
 ) -> int:
     """Search, and save each hit as a clip, or all as a timeline, a playlist or a table."""
     from sureshot.library.search import open_index
-    from sureshot.library.timelines import check_form
+    from sureshot.library.timelines import check_format
 
-    check_form(form)
+    check_format(format)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
     answer = searcher.search(" ".join(words), limit=limit, folder=folder, per_video=per_video)
@@ -533,7 +533,7 @@ def export(
     clips = library.export(
         answer,
         to,
-        form=form,
+        format=format,
         copy=copy,
         pad=pad,
         min=least,

@@ -26,7 +26,7 @@ from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
 from sureshot.library.search import Searcher
-from sureshot.library.timelines import check_form, read_moment, timelines, varying
+from sureshot.library.timelines import check_format, read_moment, timelines, varying
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
 from sureshot.media.excerpt import (
@@ -78,7 +78,7 @@ def export(
     answer: Answer,
     to: str | Path = ".",
     *,
-    form: str = "clips",
+    format: str = "clips",
     copy: bool = False,
     pad: float = 0.0,
     min: float = WEAK,
@@ -92,7 +92,7 @@ def export(
     Args:
         answer: the answer of a search.
         to: folder of the files; it is made if it is not there.
-        form: ``clips``, ``otio``, ``fcpxml``, ``edl``, ``m3u``, ``mpv``, ``csv`` or ``markers``.
+        format: ``clips``, ``otio``, ``fcpxml``, ``edl``, ``m3u``, ``mpv``, ``csv`` or ``markers``.
         copy: copy the streams as they are, from the keyframe at or before the start of each hit on,
             in place of encoding exactly what the hit holds.
         pad: seconds added before and after each hit.
@@ -102,10 +102,10 @@ def export(
         frame_rate: frames per second of a folder of frames; a video knows its own.
 
     Raises:
-        SureshotError: the folder cannot be made, or there is no such form.
+        SureshotError: the folder cannot be made, or there is no such format.
     """
-    check_form(form)
-    if copy and form != "clips":
+    check_format(format)
+    if copy and format != "clips":
         raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
     folder = absolute(to)
     try:
@@ -117,14 +117,14 @@ def export(
     left_out, notes = len(answer) - len(chosen), []
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"
-        done, every = ("cut", "cuts") if form == "clips" else ("listed", "lists")
+        done, every = ("cut", "cuts") if format == "clips" else ("listed", "lists")
         lift = f"{option('min', '0%')} {every} every hit"
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
     spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
-    if form == "clips":
+    if format == "clips":
         written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate)
     else:
-        written, failed, said = _list_hits(spans, folder, form, answer.query, overwrite)
+        written, failed, said = _list_hits(spans, folder, format, answer.query, overwrite)
         notes += said
     return Exported(
         written=tuple(written), failed=tuple(failed), left_out=left_out, remark=" ".join(notes)
@@ -161,9 +161,9 @@ def _cut_hits(
 
 
 def _list_hits(
-    spans: _Spans, folder: Path, form: str, query: str, overwrite: bool
+    spans: _Spans, folder: Path, format: str, query: str, overwrite: bool
 ) -> tuple[list[Path], _Failed, list[str]]:
-    """The files of a form; what is not in them; what to know of them."""
+    """The files of a format; what is not in them; what to know of them."""
     written: list[Path] = []
     failed: _Failed = []
     moments = []
@@ -172,7 +172,7 @@ def _list_hits(
             moments.append(read_moment(hit, query, start, end))
         except VideoError as error:
             failed.append((hit.path, str(error)))
-    texts, unlisted = timelines(form, moments)
+    texts, unlisted = timelines(format, moments)
     failed += unlisted
     for name, text in texts.items():
         try:

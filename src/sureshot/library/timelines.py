@@ -330,8 +330,8 @@ def write_csv(title: str, moments: Sequence[Moment]) -> str:
     return table.getvalue()
 
 
-# Suffix and writer of each form.
-FORMS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
+# Suffix and writer of each format.
+FORMATS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
     "otio": (".otio", write_otio),
     "fcpxml": (".fcpxml", write_fcpxml),
     "edl": (".edl", write_edl),
@@ -343,23 +343,23 @@ FORMS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
 
 
 def timelines(
-    form: str, moments: Sequence[Moment]
+    format: str, moments: Sequence[Moment]
 ) -> tuple[dict[str, str], list[tuple[Path, str]]]:
-    """Texts of the files of a form by their names, and what they have no room for, with reasons.
+    """Texts of the files of a format by their names, and what they have no room for, with reasons.
 
     Markers are a file for each video; all others are one file.
 
     Args:
-        form: one of `FORMS`.
+        format: one of `FORMATS`.
         moments: of one query.
     """
     kept: list[Moment] = []
     failed: list[tuple[Path, str]] = []
     for moment in moments:
         try:
-            if form != "csv":
+            if format != "csv":
                 rate = moment.counted.rate
-                if form == "edl" and kept and rate != (one := kept[0].counted.rate):
+                if format == "edl" and kept and rate != (one := kept[0].counted.rate):
                     raise VideoError(
                         f"has {float(rate):.5g} frames per second and the first hit "
                         f"{float(one):.5g}; an EDL holds one rate"
@@ -367,15 +367,15 @@ def timelines(
             kept.append(moment)
         except VideoError as error:
             failed.append((moment.hit.path, str(error)))
-    suffix, write = FORMS[form]
+    suffix, write = FORMATS[format]
     films: dict[Path, list[Moment]] = {}
     for moment in kept:
-        films.setdefault(moment.hit.path if form == "markers" else Path(), []).append(moment)
+        films.setdefault(moment.hit.path if format == "markers" else Path(), []).append(moment)
     texts = {}
     for those in films.values():
         title = plain(those[0].query)
         name = file_name(title, _NAME_BYTES, "hits")
-        if form == "markers":
+        if format == "markers":
             title = those[0].name
             video = file_name(those[0].hit.path.stem, _NAME_BYTES, "video")
             name = f"{those[0].hit.rank:02d} {video} {name}"
@@ -392,7 +392,7 @@ def varying(moments: Sequence[Moment]) -> list[str]:
     return [f"The frame rate varies in {named}; an editor may be a few frames off."]
 
 
-def check_form(form: str) -> None:
-    """ArgumentError with all forms if it is none of them."""
-    if form not in ("clips", *FORMS):
-        raise ArgumentError(f"There is no form {form!r}; choose clips, {', '.join(FORMS)}.")
+def check_format(format: str) -> None:
+    """ArgumentError with all formats if it is none of them."""
+    if format not in ("clips", *FORMATS):
+        raise ArgumentError(f"There is no format {format!r}; choose clips, {', '.join(FORMATS)}.")

@@ -1,21 +1,9 @@
 """`sureshot serve`; tests/web asks the server itself."""
 
-import importlib.util
 import subprocess
 import sys
 
 import pytest
-
-
-def test_without_the_extra_one_sentence_says_how_to_get_it(sureshot, monkeypatch) -> None:
-    find = importlib.util.find_spec
-    monkeypatch.setattr(
-        importlib.util, "find_spec", lambda name: None if name == "fastapi" else find(name)
-    )
-    ran = sureshot("serve")
-    assert (ran.code, ran.out) == (1, "")
-    assert ran.err.startswith("sureshot: The page needs fastapi; get them with: pip install ")
-    assert "fastapi" in ran.err.partition("install ")[2] and "uvicorn" in ran.err
 
 
 @pytest.mark.parametrize("host", ["http://localhost", "", "::1%lo"])

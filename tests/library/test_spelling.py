@@ -22,7 +22,7 @@ def unnamed(_):
 
 # The first letters of each pair are what somebody typed.
 MISSPELT = """
-    bycicle bicycle, steet street, elefant elephant, helicoper helicopter, kichen kitchen,
+    bycicle bicycle, weel wheel, steet street, elefant elephant, helicoper helicopter, kichen kitchen,
     guittar guitar, skatebord skateboard, snowbording snowboarding, swiming swimming,
     runing running, dansing dancing, mountian mountain, waterfal waterfall, childern children,
     poeple people, womon woman, grils girls, freind friend, basketbal basketball, soccor soccer,

@@ -116,7 +116,7 @@ class Speller:
             is_near = letters >= (6 if is_heard else 8) and len(meant) > letters - 2
             return is_near and not is_joined
         if letters == 4:
-            return is_mixed
+            return is_mixed or (is_heard and len(meant) > letters)
         return letters > 5 or is_heard or is_mixed or len(meant) != letters
 
 

@@ -58,6 +58,9 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
         assert {"sentence", "probability", "present", "answerable"} < found.keys()
         assert found["probability"] is found["answerable"] is None  # not calibrated
         assert found["sentence"].startswith("Not calibrated")
+        assert (found["searched"], found["names"]) == ("green", [])
+        (named,) = (await client.call_tool("find", {"query": "tape"})).structured_content["names"]
+        assert named == {"video": None, "path": str(library.videos / "tapes")}
         best, _ = found["moments"]
         assert best["path"] == str(library.videos / "scenes.mp4")
         assert (best["start"], best["end"]) == pytest.approx((4, 8), abs=0.3)

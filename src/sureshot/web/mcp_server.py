@@ -52,6 +52,13 @@ class FoundMoment(BaseModel):
     is_there: bool = Field(description="Whether the file is there now.")
 
 
+class FoundName(BaseModel):
+    """A video or folder whose name has the words of the query; its pictures may show anything."""
+
+    video: str | None = Field(description="Id of the video; null for a folder.")
+    path: str = Field(description="The file or folder.")
+
+
 class FoundMoments(BaseModel):
     """What a search found."""
 
@@ -66,7 +73,9 @@ class FoundMoments(BaseModel):
     answerable: bool | None = Field(
         description="False where it is probably not in these videos; null if not calibrated."
     )
+    searched: str = Field(description="The query, its misspelt words corrected.")
     moments: list[FoundMoment] = Field(description="Best first.")
+    names: list[FoundName] = Field(description="The first that were found by name.")
     notes: list[str] = Field(description="What to know about this search.")
 
 
@@ -206,8 +215,9 @@ def _file(session: Session, video: str) -> VideoRecord:
 
 def _found(answer: Answer) -> FoundMoments:
     known = answer.confidence
+    nothing = "Found by name only." if answer.names else "Nothing was found."
     return FoundMoments(
-        sentence=plain("".join(answer.verdict)) if answer.hits else "Nothing was found.",
+        sentence=plain("".join(answer.verdict)) if answer.hits else nothing,
         probability=None if known is None else round(known.right, 4),
         present=None if known is None else round(known.present, 4),
         answerable=None if known is None else answer.status != "probably not here",
@@ -223,6 +233,11 @@ def _found(answer: Answer) -> FoundMoments:
                 is_there=not one["missing"],
             )
             for one in answer.to_dict()["hits"]
+        ],
+        searched=answer.query,
+        names=[
+            FoundName(video=one["id"], path=one["path"])
+            for one in (name.to_dict() for name in answer.names)
         ],
         notes=[plain(warning) for warning in answer.warnings],
     )

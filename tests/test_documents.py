@@ -16,7 +16,7 @@ import click
 import pytest
 import typer.main
 
-from sureshot.cli.app import app, run
+from sureshot.cli.app import app_of, run
 from tests.cli.terminal import PLAIN
 from tests.documents import DOCUMENTS, Block, blocks, differences, renew, same_line
 from tests.paths import DATA, ROOT
@@ -156,7 +156,7 @@ def test_python_examples_of_the_documents_run(clips: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("block, step", STEPS, ids=lambda v: getattr(v, "command", None))
 def test_commands_of_the_documents_exist(block: Block, step) -> None:
-    command: click.Command = typer.main.get_command(app)
+    command: click.Command = typer.main.get_command(app_of())
     context = click.Context(command)
     arguments = step.arguments
     while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):

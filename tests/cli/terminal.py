@@ -14,7 +14,7 @@ from pathlib import Path
 
 import typer
 
-from sureshot.cli.app import app
+from sureshot.cli.app import app_of
 
 COMMAND = (sys.executable, "-m", "sureshot")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
@@ -100,4 +100,4 @@ def _found(group, before=""):
     return commands
 
 
-COMMANDS = _found(typer.main.get_command(app))
+COMMANDS = _found(typer.main.get_command(app_of()))

@@ -138,7 +138,7 @@ def test_a_bug_keeps_its_traceback(monkeypatch):
     def broken(*arguments, **options):
         raise ZeroDivisionError
 
-    monkeypatch.setattr(module, "app", broken)
+    monkeypatch.setattr(module, "app_of", lambda names: broken)
     with pytest.raises(ZeroDivisionError):
         module.run(["status"])
 
@@ -273,7 +273,7 @@ def test_a_folder_that_is_gone_is_said(library, tmp_path):
     ],
 )
 def test_an_argument_of_a_variable_that_is_not_set_does_nothing(arguments, capsys, monkeypatch):
-    monkeypatch.setattr(module, "app", None)
+    monkeypatch.setattr(module, "app_of", lambda names: None)
     assert module.run(arguments) == 2
     told = capsys.readouterr().err
     assert "argument is empty" in told or "--db has no value" in told

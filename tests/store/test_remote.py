@@ -7,6 +7,7 @@ import pytest
 
 from sureshot.errors import StoreError, SureshotError
 from sureshot.store import remote
+from sureshot.store.checksums import FILE
 from sureshot.store.index import Store
 from sureshot.store.tables import NAMES
 from tests.buckets import BUCKET, SECRET, Bucket
@@ -110,6 +111,16 @@ def test_what_is_written_is_found_at_once_and_what_is_replaced_goes(
     assert reader.count() == 0
     assert reader.videos() == []
     assert not reader.trouble()
+
+
+def test_checksums_of_a_copy_are_of_files_in_it(bucket: Bucket, cache: Path) -> None:
+    writer = make_store(COPIED)
+    for number in range(3):
+        writer.write(record(f"/v/{number}.mp4"), random_windows(1))
+        assert Store.open(COPIED, cached=True).count() == number + 1
+    (table,) = cache.rglob("windows.lance")
+    names = [line.split()[-2] for line in (table / FILE).read_text().splitlines() if line]
+    assert names and all((table / name).exists() for name in names)
 
 
 @pytest.mark.slow

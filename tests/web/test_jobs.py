@@ -1,5 +1,6 @@
 """Indexing from the page."""
 
+import json
 import subprocess
 import sys
 import time
@@ -9,6 +10,8 @@ from starlette.testclient import TestClient
 
 from sureshot.errors import ArgumentError
 from sureshot.library.catalog import status
+from sureshot.library.results import Indexed
+from sureshot.web.index_worker import Worker
 from sureshot.web.jobs import Jobs, JobValues, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.schema import BusyError, NotFoundError
@@ -109,6 +112,15 @@ def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path, monkeyp
     jobs.start([tmp_path / "v"])
     jobs._process.kill()
     assert until(jobs, has_ended).text.startswith("Indexing ended unexpectedly")
+
+
+def test_time_spent_paused_counts_once(capsys) -> None:
+    worker = Worker()
+    worker._paused = 10.0
+    result = Indexed(found=2, indexed=1, seconds=100.0, elapsed=20.0)
+    for state in ("paused", "running"):  # the same moment of the run, before and after a pause
+        worker._report(result, state)
+        assert "10.0 times real time" in json.loads(capsys.readouterr().out)["text"]
 
 
 def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:

@@ -181,6 +181,8 @@ class Mirror:
                 raise
             return False
         self._drop_old(target, {*files, last, target / FILE})
+        with contextlib.suppress(OSError):  # longer than need be, it is still right
+            Checksums(target).forget(())
         return True
 
     def _make_room(self, needed: int) -> None:

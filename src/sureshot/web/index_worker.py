@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 import time
+from dataclasses import replace
 from typing import Any
 
 from sureshot.errors import SureshotError
@@ -70,7 +71,7 @@ class Worker:
 
     def _report(self, result: Indexed, state: str) -> None:
         self._printed = time.monotonic()
-        result.elapsed -= self._paused
+        result = replace(result, elapsed=result.elapsed - self._paused)
         now = self._progress
         now.update(result)
         share = round(now.done / max(now.total, 1), 4)

@@ -99,3 +99,18 @@ def test_names_follow_the_index(tmp_path):
     assert names.has("Holiday")
     store.remove(list(store.at([absolute(TOP / "holiday.mp4")]).values()))
     assert names.matches("holiday", None)[1] == 0
+
+
+def test_damage_to_the_table_of_videos_costs_only_names(tmp_path):
+    for number in range(2):
+        folder = record(TOP / f"VID_{number}085.mp4")
+        make_store(tmp_path).write(folder, random_windows(1, seed=number))
+    files = sorted((tmp_path / "videos.lance" / "data").iterdir())
+    (damaged,) = [file for file in files if b"VID_1085" in file.read_bytes()]
+    damaged.write_bytes(damaged.read_bytes().replace(b"VID_1085", b"VID_3085"))
+    names = FileNames(Store.open(tmp_path))
+    assert names.matches("VID_3085", None) == ((), 0)
+    assert names.matches("VID_0085", None)[1] == 1
+    for file in files:
+        file.unlink()
+    assert FileNames(Store.open(tmp_path)).matches("VID_0085", None) == ((), 0)

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from sureshot.errors import StoreError
 from sureshot.library.query_checks import is_empty_word
 from sureshot.library.results import NameMatch
 from sureshot.media.discover import is_away, is_gone
@@ -76,7 +77,11 @@ class FileNames:
         return tuple(shown), len(counts) + len(own)
 
     def _read(self) -> None:
-        version, paths = self._store.paths(self._version)
+        version: int | None
+        try:
+            version, paths = self._store.paths(self._version)
+        except StoreError:  # of which the answer warns
+            version, paths = None, pa.array([], pa.string())
         if paths is not None:
             ends = pc.min_max(paths).as_py()
             first, last = ends["min"] or "", ends["max"] or ""

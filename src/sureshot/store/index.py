@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
@@ -174,7 +175,12 @@ class Store:
             return table.version, table.to_table(columns=["path"], filter="windows > 0")["path"]
 
         with as_store_error(self.location, "read"):
-            return self._tables.use("videos", act)
+            version, paths = self._tables.use("videos", act)
+        if paths is not None and self._tables.damaged("videos")[0]:
+            paths = pa.array(
+                [to_text(one.path) for one in self.videos() if one.windows], pa.string()
+            )
+        return version, paths
 
     def each_video(self) -> Iterator[VideoRecord]:
         """Every video in no order, a part at a time; damaged rows are left out."""

@@ -254,3 +254,16 @@ def test_a_kill_loses_the_query_in_hand_at_most(library, queries, judged):
     ran = judge(library, queries, judged, "y\nn\nn\ny\nn\nn\n")
     assert [state[0] for state in states(judged)] == ["red", "yellow", "white"]
     assert "1 of 2  yellow" in ran.out
+
+
+def test_what_is_rated_is_what_was_typed(tmp_path):
+    """With the bundled model, which corrects words and searches some queries by name alone."""
+    (tmp_path / "videos").mkdir()
+    for name in ("VID_2085", "VID_2086"):
+        coloured(tmp_path / "videos" / f"{name}.mp4", ["red"], seconds=1)
+    spawn("index", tmp_path / "videos", "--db", tmp_path / "db")
+    (tmp_path / "queries.txt").write_text("VID_2085\nelefant\n")
+    spawn("judge", tmp_path / "queries.txt", "-k", "1", "--db", tmp_path / "db", stdin=b"y\ny\n")
+    spawn("search", "girafe", "-k", "1", "--judge", "--db", tmp_path / "db", stdin=b"y\n")
+    rated = [one.query for one in read_labels(tmp_path / "db" / "judged.jsonl")]
+    assert rated == ["VID_2085", "elefant", "giraffe"]

@@ -571,6 +571,7 @@ def test_a_name_that_nothing_else_is_known_of_is_searched_alone(named):
     assert [name.path.name for name in answer.names] == ["VID_2085.mp4"]
     assert (answer.hits, answer.confidence) == ((), None)
     assert answer.warnings == ("Only names were searched, as the model knows no word of this.",)
+    assert len(named.search("VID_2085", correct=False)) > 0
     assert "by name: " in repr(answer)
     assert answer.to_dict()["names"][0]["path"].endswith("VID_2085.mp4")
 

@@ -22,21 +22,22 @@ def unnamed(_):
 
 # The first letters of each pair are what somebody typed.
 MISSPELT = """
-    bycicle bicycle, weel wheel, steet street, elefant elephant, helicoper helicopter, kichen kitchen,
-    guittar guitar, skatebord skateboard, snowbording snowboarding, swiming swimming,
+    bycicle bicycle, weel wheel, steet street, elefant elephant, helicoper helicopter, kichen
+    kitchen, guittar guitar, skatebord skateboard, snowbording snowboarding, swiming swimming,
     runing running, dansing dancing, mountian mountain, waterfal waterfall, childern children,
     poeple people, womon woman, grils girls, freind friend, basketbal basketball, soccor soccer,
     tenis tennis, volleybal volleyball, motercycle motorcycle, airplan airplane, aiport airport,
     trian train, bridg bridge, buiding building, resturant restaurant, vegatables vegetables,
-    choclate chocolate, potatos potatoes, spagetti spaghetti, brocoli broccoli, umberella umbrella,
-    sunglases sunglasses, firworks fireworks, cristmas christmas, birtday birthday, weding wedding,
-    orchesta orchestra, pianno piano, violen violin, trumpit trumpet, microfone microphone,
-    computor computer, keybord keyboard, televison television, camra camera, giraff giraffe,
-    zeebra zebra, tigar tiger, monky monkey, dolfin dolphin, pengiun penguin, kangeroo kangaroo,
-    squirel squirrel, butterly butterfly, octapus octopus, turtel turtle, rabit rabbit,
-    lepard leopard, fourest forest, iland island, sunsett sunset, snowmann snowman,
+    choclate chocolate, potatos potatoes, spagetti spaghetti, brocoli broccoli, umberella
+    umbrella, sunglases sunglasses, firworks fireworks, cristmas christmas, birtday birthday,
+    weding wedding, orchesta orchestra, pianno piano, violen violin, trumpit trumpet, microfone
+    microphone, computor computer, keybord keyboard, televison television, camra camera, giraff
+    giraffe, zeebra zebra, tigar tiger, monky monkey, dolfin dolphin, pengiun penguin, kangeroo
+    kangaroo, squirel squirrel, butterly butterfly, octapus octopus, turtel turtle, rabit
+    rabbit, lepard leopard, fourest forest, iland island, sunsett sunset, snowmann snowman,
     parashute parachute, gymnastiks gymnastics, cookng cooking, scisors scissors, hamer hammer,
-    vaccum vacuum, refridgerator refrigerator, lugage luggage, balerina ballerina, tracter tractor
+    vaccum vacuum, refridgerator refrigerator, lugage luggage, balerina ballerina, tracter
+    tractor
 """
 # What has no caption, or few, and is right: things, names, other spellings, and inventions.
 RIGHT = """

@@ -215,7 +215,7 @@ def judge(
             if explain is not None:
                 from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
 
-                answer = searcher.search(query, limit=limit, per_video=1)
+                answer = searcher.search(query, limit=limit, per_video=1, correct=False)
                 draw_hits(answer, searcher.store.settings.frame_rate, Path(explain))
             label = judge_query(searcher, query, limit, ask, ask_more)
             if label == "quit":
@@ -344,7 +344,7 @@ def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:
     """The hits of a query, so many at a time; no video twice, at least one page."""
     seen: set[Path] = set()
     while True:
-        answer = searcher.search(query, limit=len(seen) + limit, per_video=1)
+        answer = searcher.search(query, limit=len(seen) + limit, per_video=1, correct=False)
         page = [hit for hit in answer if hit.path not in seen][:limit]
         if not answer.hits:
             raise SureshotError(" ".join(answer.warnings))

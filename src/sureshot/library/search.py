@@ -309,7 +309,8 @@ class Searcher:
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             merge_copies: whether copies of a video share a row.
-            correct: whether misspelt words are replaced by the nearest that the model knows.
+            correct: whether misspelt words are replaced by the nearest that the model knows, and
+                only names are searched where it knows no word and names match.
             coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
             min: leave out hits that are right with a lower probability than this.
@@ -348,7 +349,7 @@ class Searcher:
             texts = [clean(text) for text in queries[first : first + _TOGETHER]]
             meant = [self._corrected(text) if correct else text for text in texts]
             asked = [
-                self._with_names(one, typed)
+                self._with_names(one, typed, alone=correct)
                 for one, typed in zip(self._queries(meant, **options), texts, strict=True)
             ]
             near = self._candidates.near_each(asked)
@@ -466,10 +467,14 @@ class Searcher:
             return text
         return corrected(text, known, self._names.has)
 
-    def _with_names(self, asked: Query, typed: str) -> Query:
-        """A query with the names that match it, and with what to know about its words."""
+    def _with_names(self, asked: Query, typed: str, *, alone: bool) -> Query:
+        """A query with the names that match it, and with what to know about its words.
+
+        Args:
+            alone: whether pictures are left out where names match and the model knows no word.
+        """
         names, found = self._names.matches(typed, asked.folder)
-        only = found > 0 and is_foreign(self.encoder, asked.text)
+        only = alone and found > 0 and is_foreign(self.encoder, asked.text)
         warnings = [_ONLY_NAMES] if only else [*asked.warnings]
         if typed == asked.text:
             typed = ""

@@ -191,13 +191,17 @@ class Duq(PooledSystem):
         )
 
     def texts(self, tokens: TextTokens) -> Codes:
-        """The sentence, and the Gaussian of the sentence and its words."""
+        """The sentence and, with a branch, the Gaussian of the sentence and its words."""
+        if not self.config.branch:
+            return {"sentence": tokens.sentence}
         gaussian = self.text_branch(tokens.sentence, tokens.words, tokens.mask)
         return {"sentence": tokens.sentence, **gaussian._asdict()}
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """The frames, and the Gaussian of the frames and their mean."""
+        """The frames and, with a branch, the Gaussian of the frames and their mean."""
         codes = self.pooled.videos(tokens)
+        if not self.config.branch:
+            return codes
         # As long as frames are, not at unit length; so is a sentence next to its words.
         whole = masked_mean(tokens.frames, tokens.mask)
         return codes | self.video_branch(whole, tokens.frames, tokens.mask)._asdict()

@@ -1,7 +1,6 @@
 """The positive control for spreads: a known one must help, whoever ranks by it."""
 
 import numpy as np
-
 from benchmarks.spread import corrected, cosines, first, with_spread, without_learning, world
 
 

@@ -16,10 +16,11 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Bool, Float
 
-from benchmarks import fit_card
+from benchmarks import trust
 from benchmarks.films import Interval, captioned, join_several
 from benchmarks.relevance import by_words
 from sureshot.files import CARD
+from sureshot.library.confidence import CONFIDENT
 from sureshot.library.indexing import ingest
 from sureshot.library.results import Hit
 from sureshot.library.search import Searcher
@@ -27,8 +28,6 @@ from sureshot.metrics.confidence import ece, ece_floor
 from sureshot.models.load import load, load_searchable
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
-from sureshot.trust import fit
-from sureshot.trust.assess import CONFIDENT
 from sureshot.trust.card import save_card
 
 PLACES = 6
@@ -59,10 +58,11 @@ def main() -> None:
         ingest(store, encoder, list(films))
         if options.without:
             scorer = load("bundled")
-            parts, _ = fit_card.galleries(scorer, options.cache)
-            rest = [part for name, part in parts.items() if not name.startswith(options.without)]
+            parts = trust.worlds(scorer, options.cache)
+            rest = [one for name, one in parts.items() if not name.startswith(options.without)]
             bank = None if scorer.bank is None else scorer.bank.digest
-            save_card(fit.fit_card(rest, model=scorer.fingerprint, bank=bank), index / CARD)
+            card = trust.card_of(rest, model=scorer.fingerprint, bank=bank)
+            save_card(card, index / CARD)
         said, right = asked(Searcher(store, encoder), films, known, draw)
     report(said, right)
 
@@ -89,8 +89,10 @@ def asked(
     said = np.full((len(texts), PLACES), np.nan)
     right = np.zeros((len(texts), PLACES), bool)
     for row, text in enumerate(texts):
-        for place, hit in enumerate(searcher.search(text, limit=PLACES, per_video=PLACES)):
-            said[row, place] = np.nan if hit.relevant is None else hit.relevant
+        for place, hit in enumerate(
+            searcher.search(text, limit=PLACES, per_video=PLACES, present=True)
+        ):
+            said[row, place] = np.nan if hit.probability is None else hit.probability
             right[row, place] = relevant[row, number[_video_at(hit, films[hit.path])]]
     return said, right
 

@@ -27,6 +27,11 @@ def data_dir() -> Path:
     return _folder(user_data_path, "XDG_DATA_HOME")
 
 
+def reference_card(fingerprint: str) -> Path:
+    """The calibration card of an encoder, which has no folder for it, among the user's data."""
+    return data_dir() / "cards" / f"{fingerprint}.json"
+
+
 def cache_dir() -> Path:
     """Folder of what can be thrown away, as `data_dir`: ``$XDG_CACHE_HOME/sureshot``."""
     return _folder(user_cache_path, "XDG_CACHE_HOME")

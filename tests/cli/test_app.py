@@ -175,7 +175,7 @@ def test_an_output_that_is_full_is_an_error_in_one_line(library, form):
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True)
     said = "No space left on device"
     plain = f"sureshot: {said}\n"
-    told = {"schema": 3, "error": {"code": "system", "message": said}}
+    told = {"schema": 4, "error": {"code": "system", "message": said}}
     assert (ran.returncode, ran.stderr) == (1, json.dumps(told) + "\n" if form else plain)
 
 

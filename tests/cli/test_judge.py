@@ -55,7 +55,7 @@ def test_answers_can_come_from_a_file(library, queries, judged):
     assert "None of 3 videos is right" in ran.out
     assert ran.out.splitlines()[-2:] == [
         f"2 queries judged in {judged}, 1 of them not found; 1 left, which the same command asks.",
-        "8 more, and percentages can be learned from them.",
+        "3 more, and percentages can be learned from them.",
     ]
 
 
@@ -78,7 +78,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
     queries.write_text("".join(f"red {n}\n" for n in range(51)))
     ran = judge(library, queries, judged, "y\n" * 50 + "q\n", "-k", "1")
     assert ran.out.splitlines()[-2:] == [
-        "Enough to learn from; more, up to 200, make the percentages better.",
+        "Enough to learn from; more, up to 100, make the percentages better.",
         f"sureshot calibrate --labels {judged} --db {library.db}",
     ]
 
@@ -86,7 +86,7 @@ def test_enough_is_said_with_what_comes_next(library, tmp_path, judged):
 def test_json_has_the_counts_and_the_questions_go_elsewhere(library, queries, judged):
     ran = judge(library, queries, judged, "y\nn\nn\na\n", "--json")
     assert json.loads(ran.out) == {
-        "schema": 3,
+        "schema": 4,
         "labels": str(judged),
         "judged": 2,
         "present": 1,
@@ -128,15 +128,15 @@ def after_search(index, query, said):
 def test_a_search_can_be_judged_at_once(copied):
     ran = after_search(copied, "red", "y\n")  # what was said before the end of input is kept
     assert ran.code == 0 and "right? y" in ran.err and "right? " not in ran.out
-    assert "1 search judged. 9 more, and percentages can be learned from them." in ran.err
+    assert "1 search judged. 4 more, and percentages can be learned from them." in ran.err
     ran = after_search(copied, " red ", "n\nn\nn\na\n")  # what is said last holds
-    assert "1 search judged, 1 of them for what is not here. 10 more, and" in ran.err
+    assert "1 search judged, 1 of them for what is not here. 4 more, and" in ran.err
     (found,) = read_labels(copied / "judged.jsonl")
     assert (found.query, found.relevant, found.absent) == ("red", (), True)
     one = spawn("search", "blue", "-k", "1", "--judge", "--db", copied, stdin=b"y\ny\ny\n")
     assert one.err.count("right? ") == 1  # of the one hit that was shown
     ran = spawn("status", "--db", copied)
-    assert "Judged      2 searches, 1 of them for what is not here. 9 more, and" in ran.out
+    assert "Judged      2 searches, 1 of them for what is not here. 3 more, and" in ran.out
 
 
 def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
@@ -146,10 +146,28 @@ def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):
     ran = after_search(copied, "red", "y\nn\nn\n")
     assert ran.code == 0
     assert "11 searches judged, 1 of them for what is not here. Enough to learn from" in ran.err
-    # The tiny model brings no percentages along, so ten judgements are not enough for it.
+    # The tiny model brings no percentages along, so five judgements are not enough for it.
     assert "50 are needed" in ran.err
     spawn("reset", "--yes", "--db", copied)
     assert len(read_labels(copied / "judged.jsonl")) == 11
+
+
+def test_judgements_are_listed_and_one_is_taken_back(library, queries, judged, sureshot):
+    judge(library, queries, judged, "y\nn\nn\na\nn\nn\nn\nu\n")
+    before = [label.query for label in read_labels(judged)]
+    ran = sureshot("judge", "--list", "--to", judged)
+    rows = ran.out.splitlines()
+    assert ran.code == 0 and rows[-1].startswith(f"{len(before)} searches judged")
+    assert [row.split("  ")[-1].split(":")[0] for row in rows[:-1]] == before
+    assert "absent" in rows[1]
+    ran = sureshot("judge", "--remove", "2", "--to", judged)
+    assert f"Taken back: {before[1]}." in ran.out
+    left = json.loads(sureshot("judge", "--list", "--json", "--to", judged).out)["queries"]
+    assert [one["query"] for one in left] == [before[0], *before[2:]]
+    assert [label.query for label in read_labels(judged)] == [before[0], *before[2:]]
+    ran = sureshot("judge", "--remove", "9", "--to", judged)
+    assert ran.code == 1 and "There is no judged query 9" in ran.err
+    assert sureshot("judge", "--to", judged).code == 2
 
 
 def test_judgements_follow_a_folder_that_is_renamed(tmp_path):

@@ -158,7 +158,7 @@ def test_of_a_video_that_is_gone_it_is_not_said_that_it_comes_back(sureshot, db,
 
 def test_a_folder_is_forgotten(sureshot, db, tmp_path):
     ran = sureshot("remove", tmp_path / "videos", "--db", db, "--json")
-    assert json.loads(ran.out) == {"schema": 3, "removed": 3}
+    assert json.loads(ran.out) == {"schema": 4, "removed": 3}
     assert videos(sureshot, db) == 0
 
 

@@ -46,7 +46,7 @@ def test_a_file_can_be_named_and_its_numbers_printed(plot, tmp_path):
     wanted = tmp_path / "one.png"
     ran = plot("results", "xpool", more=("--to", wanted, "--json", "-n", "2", "--seed", "3"))
     told = json.loads(ran.out)
-    assert (told["schema"], told["figure"]) == (3, "results")
+    assert (told["schema"], told["figure"]) == (4, "results")
     assert told["model"] == "xpool on tiny, pairs pairs.csv train, 6 videos, 12 captions"
     assert told["files"] == [str(wanted)] and wanted.exists()
     assert len(told["numbers"]["queries"]) == 2

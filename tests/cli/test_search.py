@@ -73,7 +73,7 @@ def test_the_options_of_a_search_reach_it(search, library, tmp_path, monkeypatch
     ran = search("красный", "--json", "-k", "2")
     (answer,) = answers(ran)
     assert ran.out.count("\n") == 1 and len(answer["hits"]) == 2
-    assert (answer["schema"], answer["status"]) == (3, "not calibrated")
+    assert (answer["schema"], answer["status"]) == (4, "not calibrated")
     assert "note: " in search("красный").out.splitlines()[1]
 
 

@@ -113,31 +113,26 @@ def test_hits_are_a_table_and_their_copies_below_them(capsys):
     "yours, learned",
     [
         (True, "your own judgements."),
-        (
-            False,
-            "other people's videos. Rate ten searches with --judge to calibrate them to yours.",
-        ),
+        (False, "other people's videos. Rate a few searches with --judge to fit them to yours."),
     ],
 )
 def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys, yours, learned):
     confidence = Confidence(
-        right=0.57,
-        present=0.5,
-        coverage=0.9,
-        plausible=19,
-        valid_for="mine",
-        personal=yours,
+        right=0.57, coverage=0.9, plausible=19, prior=0.5, valid_for="mine", personal=yours
     )
     known = replace(
-        answer(replace(hit(), relevant=0.57)), status="several plausible", confidence=confidence
+        answer(replace(hit(), probability=0.57)),
+        status="several plausible",
+        present=0.8,
+        confidence=confidence,
     )
     assert printed(capsys, known) == [
         "red",
-        "Not sure: 57% for the first result. Checking the first 19 gives a 90% chance of finding "
-        "it, if it's there.",
+        "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's not "
+        "in your videos. If it's there, it's among the first 19 in 90% of searches.",
         "   best at  right             time  score  video",
         "1  1:02:05    57%  1:02:00-1:02:30  0.500  /v/a.mp4",
-        "Percentages are calibrated on " + learned,
+        f"Percentages are calibrated on {learned} If you know it's there, add --present.",
     ]
 
 
@@ -186,7 +181,7 @@ def test_json_has_no_character_that_could_steer_a_terminal_and_loses_none(capsys
     terminal.print_json({"text": text})
     out = capsys.readouterr().out
     assert out.endswith("\n") and out[:-1].isprintable()
-    assert json.loads(out) == {"schema": 3, "text": text}
+    assert json.loads(out) == {"schema": 4, "text": text}
 
 
 def test_a_path_that_is_too_long_for_the_line_gets_lines_of_its_own():

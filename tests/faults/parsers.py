@@ -106,9 +106,8 @@ def kinds(folder: Path) -> dict[str, tuple[Path, _Reader]]:
 def _card() -> dict[str, Any]:
     """The card of the bundled model with few of its scores, so that thousands are read quickly."""
     card = json.loads(Path(encoders.__file__).with_name("trust.json").read_text("utf-8"))
-    for reference in (one for of_set in card["references"] for one in of_set):
-        for scores in (reference["best"], reference["below"]):
-            scores |= {name: values[:9] for name, values in scores.items()}
+    for depths in card["depths"]:
+        depths |= {name: depths[name][:9] for name in ("scores", "weights")}
     del card["checksum"]
     return card | {"checksum": _checksum(card)}
 

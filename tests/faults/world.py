@@ -155,7 +155,7 @@ def ask(db: Path) -> tuple[Answers, set[str]]:
     for query in QUERIES:
         answer = searcher.search(query, limit=50, per_video=9, merge_copies=False)
         answers[query] = [
-            (hit.path.name, hit.start, hit.end, hit.score, hit.relevant, hit.plausible)
+            (hit.path.name, hit.start, hit.end, hit.score, hit.probability, hit.plausible)
             for hit in answer.hits
         ]
         told |= {line for line in answer.warnings if any(mend in line for mend in _MENDS)}

@@ -253,7 +253,7 @@ def test_every_hit_is_cut_and_what_cannot_be_is_told(tmp_path, clip):
 
 
 def test_hits_that_are_probably_wrong_are_not_cut_unless_asked(tmp_path, clip):
-    hits = [replace(hit(clip, rank), relevant=p) for rank, p in enumerate((0.5, 0.2, 0.12), 1)]
+    hits = [replace(hit(clip, rank), probability=p) for rank, p in enumerate((0.5, 0.2, 0.12), 1)]
     exported = export(answer(*hits), tmp_path)
     assert [path.name[:2] for path in exported.written] == ["01", "02"]
     assert (exported.left_out, exported.to_dict()["left_out"]) == (1, 1)

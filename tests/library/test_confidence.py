@@ -1,20 +1,21 @@
 """A card beside an index or a model: when it is used, and what it says of real answers."""
 
+import html
+import re
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError
 from sureshot.files import CARD
-from sureshot.library.confidence import _kolmogorov, drift, find_card, judged, shift_p_value
+from sureshot.library.confidence import find_card, judged
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
 from sureshot.models.hub_bank import bank_of
-from sureshot.trust.assess import assess
-from sureshot.trust.card import Nonconformity
+from sureshot.paths import reference_card
 from sureshot.trust.signals import QueryContext
 from tests.small_library import index
 from tests.trust.worlds import world
@@ -43,25 +44,42 @@ def beside(place, card):
     return open_index(place)
 
 
-def test_with_a_card_an_answer_has_the_numbers_of_an_assessment(place, card):
+def test_with_a_card_an_answer_has_its_probabilities(place, card):
     searcher = beside(place, card)
     answer = searcher.search("red", limit=20, merge_copies=False)
     rivals, about = searcher.rivals("red")
-    expected = assess(card, np.array([[moment.score for moment in rivals]]), about)[0]
+    scores = np.array([[moment.score for moment in rivals]])
+    _, expected = card.p_right(scores, about, results=None)
     assert answer.status != "not calibrated" and answer.confidence is not None
-    assert answer.confidence.right == pytest.approx(expected.p_relevant[0])
-    assert answer.confidence.present == pytest.approx(expected.p_inside)
-    assert answer.confidence.plausible == expected.plausible
+    assert answer.confidence.right == answer[0].probability == pytest.approx(expected[0, 0])
+    assert answer.present == pytest.approx(card.p_present(scores, about)[0])
+    members = int(card.members(scores, 0.9, about).sum())
     shown: dict[float, float] = {}
-    for moment, p in zip(rivals, expected.p_relevant, strict=True):
+    for moment, p in zip(rivals, expected[0], strict=True):
         shown.setdefault(moment.score, p)
-    least = rivals[expected.plausible - 1].score
     known = [hit for hit in answer if hit.score in shown]
     assert len(known) > 3
     for hit in known:
-        assert hit.relevant == pytest.approx(shown[hit.score])
-        assert hit.plausible == (hit.score >= least)
+        assert hit.probability == pytest.approx(shown[hit.score])
+    short = members <= len(rivals) // 2
+    assert answer.confidence.plausible == (members if short else None)
+    assert [hit.plausible is None for hit in answer] == [not short] * len(answer)
     assert "a simulation" in answer.confidence.valid_for
+
+
+def test_who_knows_that_it_is_there_gets_other_numbers(place, card):
+    searcher = beside(place, card)
+    plain, known = searcher.search("red"), searcher.search("red", present=True)
+    assert (known.present, known.answerable) == (1, "yes")
+    assert known.status != "probably not here" and "not in your videos" not in str(known)
+    assert "%" in str(plain) and "not in your videos" in str(plain)
+    for one, other in zip(plain, known, strict=True):
+        assert one.probability == pytest.approx(plain.present * other.probability)
+    often = searcher.search("red", prior=0.9)
+    assert plain.present < often.present < 1 and often.confidence.prior == 0.9
+    for prior in (0, 1.5):
+        with pytest.raises(ArgumentError, match="--prior"):
+            searcher.search("red", prior=prior)
 
 
 @pytest.mark.parametrize("query", ["red", "white and black", "a purple elephant"])
@@ -75,33 +93,35 @@ def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
                     query, limit=k, per_video=per_video, merge_copies=merge_copies
                 )
                 for hit in answer:
-                    said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.relevant)
+                    said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.probability)
     assert said and {len(values) for values in said.values()} == {1}
 
 
 def test_real_answers_do_not_contradict_themselves(place, card):
     searcher = beside(place, card)
+    statuses = set()
     for query in ("red", "green", "white and black blocks", "a wedding", "yellow then magenta"):
         answer = searcher.search(query, limit=50, per_video=9)
-        known = answer.confidence
-        percentages = [hit.relevant for hit in answer]
-        assert (known.plausible == 1) == (known.right >= known.coverage)
-        if answer.status == "probably not here":
-            assert known.present < 0.1 and percentages == [None] * len(answer)
-            for shown in (str(answer), answer._repr_html_()):
-                assert "Probably not in your videos:" in shown
-                assert "%" not in shown and "right" not in shown
-        else:
-            assert percentages == sorted(percentages, reverse=True)
-            assert percentages[0] == pytest.approx(known.right)
+        known, percentages = answer.confidence, [hit.probability for hit in answer]
+        statuses.add(answer.status)
+        assert percentages == sorted(percentages, reverse=True)
+        assert percentages[0] == known.right <= answer.present
+        assert (answer.status == "probably not here") == (answer.answerable == "no")
+        if known.plausible is not None:
+            assert sum(bool(hit.plausible) for hit in answer) <= known.plausible
+        points = [int(n) for n in re.findall(r"(\d+)%", "".join(answer.verdict).split(".")[0])]
+        assert sum(points) == 100
+        for shown in (str(answer), answer._repr_html_()):
+            assert "".join(answer.verdict) in html.unescape(shown)
+    assert len(statuses) > 1
 
 
 def test_weak_hits_can_be_left_out(place, card):
     searcher = beside(place, card)
     whole = searcher.search("red", limit=20)
-    cut = whole[0].relevant
+    cut = whole[0].probability
     answer = searcher.search("red", limit=20, min=cut)
-    assert answer.hits == tuple(hit for hit in whole if hit.relevant >= cut)
+    assert answer.hits == tuple(hit for hit in whole if hit.probability >= cut)
     assert f"{len(whole) - len(answer)} hit" in answer.warnings[-1]
     assert f"the {100 * cut:g}% asked for with --min left out" in answer.warnings[-1]
     none = searcher.search("red", limit=20, min=0.9999)
@@ -119,7 +139,7 @@ def test_a_card_of_another_model_is_not_used_and_that_is_said(place, card):
 @pytest.mark.parametrize(
     ("damage", "reason"),
     [
-        (lambda text: text.replace('"temperature": ', '"temperature": 1'), "was changed after"),
+        (lambda text: text.replace('"prior": 0.5', '"prior": 0.6'), "was changed after"),
         (lambda text: text[:100], "not JSON"),
         (lambda text: "", "not JSON"),
     ],
@@ -145,7 +165,7 @@ def said(card, scores, *hits, videos=9, background=None):
     """What a card says of one answer."""
     apart = None if background is None else np.array([background])
     about = QueryContext(background=apart, videos=videos)
-    (found,) = judged(card, [answer(*hits)], [scores], about, 0.9)
+    (found,) = judged(card, [answer(*hits)], [scores], about, coverage=0.9)
     return found
 
 
@@ -158,50 +178,41 @@ def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
 
 def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
     shown = said(card, [0.9, 0.5, 0.2], 0.9, -0.5)
-    assert shown[0].relevant > shown[1].relevant
-    about = QueryContext(videos=9)
-    expected = assess(card, np.array([[0.9, 0.5, 0.2]]), about)[0].p_relevant
-    assert [hit.relevant for hit in shown] == pytest.approx([expected[0], expected[2]])
+    assert shown[0].probability > shown[1].probability
+    _, expected = card.p_right(np.array([[0.9, 0.5, 0.2]]), QueryContext(videos=9))
+    assert [hit.probability for hit in shown] == pytest.approx(expected[0, [0, 2]])
 
 
 def test_answers_that_are_judged_together_say_what_each_says_alone(card):
     scores, hits = ([0.9, 0.5], [0.8], [0.4] * 150), ([0.9], [0.9], [])
     answers = [answer(*own) for own in hits]
-    together = judged(card, answers, scores, QueryContext(videos=9), 0.9)
+    together = judged(card, answers, scores, QueryContext(videos=9), coverage=0.9)
     for one, own, shown in zip(scores, hits, together, strict=True):
         alone = said(card, one, *own)
         assert (shown.status, shown.warnings) == (alone.status, alone.warnings)
         assert shown.confidence.plausible == alone.confidence.plausible
         assert shown.confidence.right == pytest.approx(alone.confidence.right)
-        assert shown.confidence.present == pytest.approx(alone.confidence.present)
-        assert [h.relevant for h in shown] == pytest.approx([h.relevant for h in alone])
+        assert shown.present == pytest.approx(alone.present)
+        assert [h.probability for h in shown] == pytest.approx([h.probability for h in alone])
 
 
-def test_many_queries_unlike_the_judged_ones_are_told_of_and_few_or_like_ones_are_not(card):
-    own = said(card, [0.9]).confidence
-
-    def some(present):
-        return [replace(own, present=value) for value in present]
-
-    even = np.linspace(0.01, 0.99, 60)
-    assert drift(card, some(even)) == ()
-    assert drift(card, some(even[:15] / 20)) == ()  # too few to say
-    (warning,) = drift(card, some(even / 20))
-    assert "60 queries" in warning and "not here" in warning
-    (higher,) = drift(card, some(1 - even / 20))
-    assert "not here" not in higher
+def test_a_refused_card_gives_no_percentages_and_says_why(card):
+    shown = said(replace(card, refused="They tell nothing."), [0.9], 0.9)
+    assert (shown.status, shown.confidence) == ("not calibrated", None)
+    assert shown.warnings == ("They tell nothing.",)
 
 
-def test_a_file_of_queries_ends_with_that_warning(place, card, tmp_path, capsys):
-    from sureshot.cli.app import run
+def test_a_library_that_has_outgrown_the_card_is_told_of(card):
+    assert said(card, [0.9], 0.9, videos=300).warnings == ()
+    (warning,) = said(card, [0.9], 0.9, videos=301).warnings
+    assert "301 moments indexed" in warning and "at most 300" in warning
 
-    beside(place, card)
-    asked = tmp_path / "queries.txt"
-    asked.write_text("red\n" * 40)
-    assert run(["search", "--from-file", str(asked), "--db", str(place), "-k", "1"]) == 0
-    said = capsys.readouterr()
-    # One and the same query forty times is unlike any set of judged ones.
-    assert "These 40 queries score unlike those" in said.err and said.out.count("red") >= 40
+
+def test_a_list_that_is_half_of_the_library_is_none(card):
+    flat = said(card, [0.3] * 12, 0.3, videos=12)
+    assert flat.confidence.plausible is None and flat[0].plausible is None
+    unsure = replace(flat, status="several plausible")
+    assert "Too many fit about as well for a short list." in unsure.verdict[1]
 
 
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):
@@ -213,6 +224,21 @@ def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_p
     assert find_card(str(place), str(model), print_of, None) == (other, False, ())
     beside(place, card)
     assert find_card(str(place), str(model), print_of, None) == (card, True, ())
+
+
+def test_a_reference_card_of_this_user_serves_a_model_without_one(place, card, monkeypatch):
+    """The name of a model of a hub is no folder, whatever lies below the current one."""
+    monkeypatch.setenv("XDG_DATA_HOME", str(place / "data"))
+    print_of = card.valid_for.model
+    kept = reference_card(print_of)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_text(card.to_json(), "utf-8")
+    (place / "openai" / "clip").mkdir(parents=True)
+    monkeypatch.chdir(place)
+    assert find_card(str(place), "openai/clip-b", print_of, None) == (card, False, ())
+    kept.write_text("damaged", "utf-8")
+    found, _, wrong = find_card(str(place), "openai/clip-b", print_of, None)
+    assert found is None and "not JSON" in wrong[0]
 
 
 def test_a_damaged_card_of_the_index_is_reported_where_the_model_has_one(
@@ -234,40 +260,3 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     assert warnings == () and card is not None
     assert "MSR-VTT" in card.valid_for.dataset and not card.refused
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)
-
-
-def found(seed, moved=0.0, queries=60, videos=130):
-    rng = np.random.default_rng(seed)
-    reference = Nonconformity.of(rng.normal(size=videos))
-    return shift_p_value(reference.p_value(rng.normal(moved, 1, queries)), videos)
-
-
-def test_a_shift_is_found_to_both_sides():
-    assert np.mean([found(seed, 0.5, 200) < 0.05 for seed in range(100)]) > 0.85
-    assert max(found(0, -2.0), found(0, 2.0)) < 1e-6
-    assert shift_p_value(np.array([0.5]), 100) > 0.5
-    assert shift_p_value((1 + np.arange(100)) / 101, 100) == 1
-
-
-def test_chance_is_not_taken_for_a_shift():
-    values = np.array([found(seed) for seed in range(400)])
-    assert 0.02 < (values < 0.05).mean() < 0.08
-    assert 0.4 < (values < 0.5).mean() < 0.6
-
-
-def test_agrees_with_scipy():
-    stats, special = pytest.importorskip("scipy.stats"), pytest.importorskip("scipy.special")
-    for x in np.linspace(0, 4, 81):
-        assert _kolmogorov(x) == pytest.approx(special.kolmogorov(x), abs=1e-12)
-    rng, gaps = np.random.default_rng(1), []
-    for _ in range(60):
-        labelled, fresh = rng.normal(size=40), rng.normal(0.2, 1, 35)
-        ours = shift_p_value(Nonconformity.of(labelled).p_value(fresh), 40)
-        gaps.append(ours - stats.ks_2samp(labelled, fresh).pvalue)
-    assert np.abs(gaps).mean() < 0.05
-
-
-def test_bad_input_is_refused():
-    for values, videos in (([], 5), ([0.5], 0), ([1.1], 5), ([np.nan], 5)):
-        with pytest.raises(SureshotError):
-            shift_p_value(np.array(values, float), videos)

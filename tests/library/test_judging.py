@@ -157,8 +157,8 @@ def test_a_session_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path)
 @pytest.mark.parametrize(
     "judged, more",
     [
-        (11, "\n1 more, and percentages can be learned from them."),
-        (12, "\nEnough to learn from; more, up to 200, make the percentages better."),
+        (4, "\n1 more, and percentages can be learned from them."),
+        (5, "\nEnough to learn from; more, up to 100, make the percentages better."),
         (202, ""),
     ],
 )

@@ -112,44 +112,50 @@ def test_every_file_name_can_be_printed(name):
 # --- how sure an answer is ------------------------------------------------------------------------
 
 
-def sure(status: Status, right: float = 0.57, **values) -> Answer:
-    known = {"present": 0.5, "coverage": 0.9, "plausible": 19}
+def sure(status: Status, right: float = 0.57, present: float = 0.8, **values) -> Answer:
+    known = {"coverage": 0.9, "plausible": 19, "prior": 0.5}
     confidence = Confidence(right=right, valid_for="mine", **known | values)
-    hits = dataclasses.replace(hit(), relevant=right), hit(2)
-    return dataclasses.replace(answer(*hits), status=status, confidence=confidence)
+    hits = dataclasses.replace(hit(), probability=right), hit(2)
+    made = dataclasses.replace(answer(*hits), status=status, confidence=confidence)
+    return dataclasses.replace(made, present=present)
 
 
 @pytest.mark.parametrize(
     "found, sentence",
     [
-        (sure("confident", 0.98), "98% sure the first result is right, if your videos contain it."),
         (
-            sure("confident", 0.999),
-            "Over 99% sure the first result is right, if your videos contain it.",
+            sure("confident", 0.91, 0.95),
+            "91% sure that the first result is right; 4% that a later one is, 5% that it's not in "
+            "your videos.",
         ),
+        (sure("confident", 0.998, 0.999), "Over 99% sure that the first result is right."),
         (
             sure("several plausible"),
-            "Not sure: 57% for the first result. Checking the first 19 gives a 90% chance of "
-            "finding it, if it's there.",
+            "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's "
+            "not in your videos. If it's there, it's among the first 19 in 90% of searches.",
         ),
         (
             sure("several plausible", plausible=None),
-            "Not sure: 57% for the first result.",
+            "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's "
+            "not in your videos. Too many fit about as well for a short list.",
         ),
         # One video out of one says nothing.
         (
-            sure("several plausible", plausible=1),
-            "Not sure: 57% for the first result.",
+            sure("several plausible", 0.5, 0.5, plausible=1),
+            "Not sure: 50% that the first result is right, 50% that it's not in your videos.",
         ),
-        (sure("several plausible", 0.09), "Weak: 9% for the first result."),
+        # Whoever knows that it is there is not told that it may not be.
         (
-            sure("probably not here", 0.08, present=0.06),
-            "Probably not in your videos: a real match scores this low 6 times in 100.",
+            sure("several plausible", 0.6, 1.0, prior=1),
+            "Not sure: 60% that the first result is right, 40% that a later one is. It's among the "
+            "first 19 in 90% of searches.",
         ),
         (
-            sure("probably not here", present=0.001),
-            "Probably not in your videos: a real match scores this low less than 1 time in 100.",
+            sure("probably not here", 0.08, 0.2),
+            "Probably not in your videos: 80%, 8% that the first result is right, 12% that a later "
+            "one is.",
         ),
+        (sure("probably not here", 0.0001, 0.0002), "Probably not in your videos: over 99%."),
         (
             answer(hit()),
             "Not calibrated: scores give the order only; even the first may be far off.",

@@ -400,7 +400,7 @@ def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     assert ["zzzz" in text for text in said] == [True, False] and "No percentages" in said[1]
     # Nor does a card that judgements have moved hold for other words.
     card, _ = model_card(encoder.name, encoder.fingerprint, searcher.bank)
-    moved = Personal(queries=11, right=0.5, before=0.4, after=0.5, level="level", sets=False)
+    moved = Personal(queries=11, absent=0, right=0.5, before=0.4, after=0.5)
     save_card(replace(card, personal=moved), tmp_path / "index" / CARD)
     assert searcher.search("a red car").confidence.personal
     assert searcher.search("zzzz").confidence is None

@@ -51,7 +51,7 @@ def recorded(path, *, rate=Fraction(25), code="", codec="libx264", pixels="yuv42
 
 def hit(path, rank=1, start=1.0, end=2.0, likely=0.87):
     frames = (FrameScore(start + 0.2, 0.5),)
-    return Hit(rank, Path(path), start, end, 0.5, frames, relevant=likely)
+    return Hit(rank, Path(path), start, end, 0.5, frames, probability=likely)
 
 
 def answer(*hits):

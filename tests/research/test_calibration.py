@@ -9,6 +9,7 @@ from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.load import load
+from sureshot.paths import reference_card
 from sureshot.research.calibration import calibrate, card_of_model, check_unseen
 from sureshot.research.features import extract
 from sureshot.research.scores import known_of, similarity
@@ -20,11 +21,18 @@ from tests.trained import saved
 from tests.walls import walls
 
 
-def test_the_card_of_a_checkpoint_lies_in_it_and_that_of_an_encoder_nowhere(tmp_path):
+def test_the_card_of_a_checkpoint_is_in_it_and_that_of_an_encoder_is_the_users(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
     folder = saved(tmp_path / "model", "xpool", "none")
     assert card_of_model(load(str(folder), "cpu")) == folder / "trust.json"
-    with pytest.raises(SureshotError, match=r"tiny is no checkpoint.*--to"):
-        card_of_model(load("tiny"))
+    tiny = load("tiny")
+    assert card_of_model(tiny) == reference_card(tiny.fingerprint)
+    monkeypatch.setenv("XDG_DATA_HOME", str(folder / "trust.json"))
+    (folder / "trust.json").touch()
+    with pytest.raises(SureshotError, match=r"cannot be made: .*--to"):
+        card_of_model(tiny)
 
 
 def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
@@ -45,8 +53,6 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
 def test_a_split_becomes_the_card_of_a_model(tmp_path):
     data = split_of_photos(tmp_path, captions=4)
     asked = {"cache": tmp_path / "cache", "date": "2026-11-30"}
-    with pytest.raises(SureshotError, match="tiny is no checkpoint"):
-        calibrate("tiny", "pairs", data, **asked)
     done = calibrate("tiny", "pairs", data, to=tmp_path / "card.json", **asked)
     assert done.file == tmp_path / "card.json"
     assert Calibration.from_json(done.file.read_text("utf-8")) == done.card

@@ -14,11 +14,14 @@ from sureshot.metrics import ranks
 from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import Interval
 from sureshot.models.losses.uncertainty import evidence, opinion
+from sureshot.trust.card import Depths
 from sureshot.trust.report import (
     BEST,
+    HERE,
     OURS,
     Graded,
     cross_fitted,
+    fit_temperature,
     measure,
     orders,
     plain_confidences,
@@ -26,7 +29,6 @@ from sureshot.trust.report import (
     predicted_sets,
     probabilities,
 )
-from sureshot.trust.signals import BEST as BEST_OF
 from tests.trust.worlds import World, world
 
 FEW = {"resamples": 20}
@@ -55,9 +57,12 @@ def said(some, parts):
     return predict_unseen(parts, some.scores, some.video)
 
 
+def owned(world_):
+    return world_.video[:, None] == np.arange(world_.scores.shape[1])
+
+
 def card_of(world_, **more):
-    own = world_.video[:, None] == np.arange(world_.scores.shape[1])
-    return World(world_.scores, own, world_.video).card(**more)
+    return World(world_.scores, owned(world_), world_.video).card(**more)
 
 
 def test_no_calibration_knows_its_queries(some, parts):
@@ -79,22 +84,26 @@ def test_each_query_is_judged_by_its_own_card_as_if_alone(some, parts, said):
             own, video = some.scores[row][None], some.video[row]
             gone = own.copy()
             gone[0, video] = -np.inf
-            assert said.p_inside[row] == pytest.approx(card.p_inside(own)[0])
-            assert said.absent_p_top1[row] == pytest.approx(card.p_top1(gone)[0])
-            assert said.absent_p_inside[row] == pytest.approx(card.p_inside(gone)[0])
-            order, p = card.p_relevant(own, results=10)
-            np.testing.assert_allclose(said.p_relevant[row], p[0])
-            assert said.p_top1[row] == pytest.approx(p[0, 0])
+            order, p = card.p_right(own, results=10, prior=1)
+            np.testing.assert_allclose(said.known[row], p[0])
             assert said.relevant[row].tolist() == [column == video for column in order[0]]
-            softmax = np.exp(own[0] / card.temperature)
-            softmax /= np.sort(softmax)[-BEST_OF:].sum()
-            np.testing.assert_allclose(said.mass[row], softmax[order[0]], rtol=1e-6)
+            for asked, first, here, called in (
+                (own, said.first, said.here, said.called),
+                (gone, said.gone_first, said.gone_here, said.gone_called),
+            ):
+                assert first[row] == pytest.approx(card.p_right(asked, results=1)[1][0, 0])
+                assert here[row] == pytest.approx(card.p_present(asked)[0])
+                assert called[row] == card.called_absent(asked)[0]
             assert (inside[row] == card.members(own, 0.9)[0]).all()
 
 
-def test_a_coverage_that_one_card_cannot_promise_has_no_sets():
-    few = world(videos=40, captions=4)
-    assert [row.coverage for row in measure(few.scores, few.video, **FEW).sets] == [0.8, 0.9]
+def test_a_coverage_that_the_card_cannot_promise_has_no_sets(some):
+    known = card_of(some)
+    for labels, coverages in ((9, [0.8, 0.9]), (3, [])):
+        depths = Depths.of(np.arange(labels) / 50, np.ones(labels), videos=200)
+        report = measure(some.scores, some.video, card=replace(known, depths=(depths,)), **FEW)
+        assert [row.coverage for row in report.sets] == coverages == list(report.sizes)
+    assert "too few queries to promise any coverage" in report.text()
 
 
 def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
@@ -106,7 +115,7 @@ def test_a_first_result_is_right_if_it_is_the_annotated_video(some, found):
 def test_the_order_is_that_of_the_queries_own_fits(some, found, said):
     rows = {row.signal: row for row in found.orders}
     assert next(iter(rows)) == OURS
-    assert rows[OURS].auroc.value == pytest.approx(auroc(said.p_top1, found.right))
+    assert rows[OURS].auroc.value == pytest.approx(auroc(said.known[:, 0], found.right))
     assert rows[BEST].auroc.value == pytest.approx(auroc(some.scores.max(1), found.right))
     gap = rows[OURS].auroc.value - rows[BEST].auroc.value
     assert found.gain.value == pytest.approx(gap) and gap > 0.03
@@ -124,7 +133,7 @@ def by_video(hits, video, among=None):
 def test_coverage_counts_every_video_once(some, found, said, parts):
     assert [row.coverage for row in found.sets] == [0.8, 0.9, 0.95]
     thirds = np.array_split(np.argsort(-found.confidences["entropy"], kind="stable"), [167, 334])
-    surest = np.isin(np.arange(500), np.argsort(-said.p_top1, kind="stable")[:350])
+    surest = np.isin(np.arange(500), np.argsort(-said.known[:, 0], kind="stable")[:350])
     for row in found.sets:
         inside = predicted_sets(parts, some.scores, row.coverage)
         holds, size = inside[np.arange(500), some.video], inside.sum(1)
@@ -140,6 +149,10 @@ def test_coverage_counts_every_video_once(some, found, said, parts):
         assert row.worst_third == pytest.approx(min(shares))
 
 
+def there_or_gone(present, absent):
+    return np.concatenate([present, absent]), np.repeat([True, False], len(present))
+
+
 def test_absent_queries_are_the_same_without_their_video(some, found, said):
     best = np.sort(some.scores, axis=1)
     gone = [np.delete(row, video).max() for row, video in zip(some.scores, some.video, strict=True)]
@@ -151,24 +164,44 @@ def test_absent_queries_are_the_same_without_their_video(some, found, said):
     assert row.fpr_95 == pytest.approx(np.mean(np.array(gone) >= passed))
     cut = np.sort(present)[50]
     assert row.caught == np.mean([value < cut for value in gone])
-    assert found.false_abstention.value == pytest.approx(by_video(said.p_inside < 0.1, some.video))
-    assert 0.04 < found.false_abstention.value < 0.16
+    rows = {row.signal: row.auroc.value for row in found.absent}
+    assert rows[HERE] == pytest.approx(auroc(*there_or_gone(said.here, said.gone_here)))
+    assert rows[OURS] == pytest.approx(auroc(*there_or_gone(said.first, said.gone_first)))
+    assert rows[HERE] > rows[BEST] + 0.02
+    assert found.false_abstention.value == pytest.approx(by_video(said.called, some.video))
+    assert 0.01 < found.false_abstention.value < 0.12  # one in twelve over all sizes of gallery
+    precision = said.gone_called.sum() / (said.called.sum() + said.gone_called.sum())
+    recall = said.gone_called.mean()
+    assert found.rejection == pytest.approx(2 * precision * recall / (precision + recall))
 
 
-def test_probabilities_are_of_the_first_result_and_of_the_first_ten(some, found, said):
+def test_probabilities_are_of_the_first_result_where_its_video_is_known_to_be_there(
+    some, found, said
+):
     ours, softmax = found.probabilities
-    assert ours.brier.value == pytest.approx(np.mean((said.p_top1 - found.right) ** 2))
-    assert softmax.brier.value == pytest.approx(np.mean((said.mass[:, 0] - found.right) ** 2))
+    assert ours.brier.value == pytest.approx(np.mean((said.known[:, 0] - found.right) ** 2))
+    p = np.exp(some.scores / fit_temperature(some.scores, owned(some)))
+    first = p.max(1) / p.sum(1)
+    assert softmax.brier.value == pytest.approx(np.mean((first - found.right) ** 2))
     assert ours.brier.value < 0.65 * ours.brier_of_base_rate and ours.ece < ours.ece_floor + 0.03
     assert [row.place for row in found.places] == [1, 2, 3, 4, 5, 6]
     for column, row in enumerate(found.places):
-        assert row.predicted == pytest.approx(said.p_relevant[:, column].mean())
+        assert row.predicted == pytest.approx(said.known[:, column].mean())
         assert row.right == said.relevant[:, column].mean()
-    each, mass = found.results
-    assert each.brier.value == pytest.approx(np.mean((said.p_relevant - said.relevant) ** 2))
-    assert mass.brier.value == pytest.approx(np.mean((said.mass - said.relevant) ** 2))
     bins = found.reliability[OURS]
     assert bins.count.sum() == 500
+    assert (bins.count * bins.right).sum() == pytest.approx(found.right.sum())
+
+
+def test_probabilities_are_true_where_half_of_the_videos_are_gone(some, found, said):
+    (ours,) = found.unknown
+    both = np.concatenate([said.first, said.gone_first])
+    right = np.concatenate([found.right, np.zeros(500, bool)])
+    assert ours.brier.value == pytest.approx(np.mean((both - right) ** 2))
+    assert ours.brier_of_base_rate == pytest.approx(right.mean() * (1 - right.mean()))
+    assert ours.brier.value < 0.75 * ours.brier_of_base_rate and ours.ece < ours.ece_floor + 0.03
+    bins = found.reliability[f"{OURS}, half absent"]
+    assert bins.count.sum() == 1000
     assert (bins.count * bins.right).sum() == pytest.approx(found.right.sum())
 
 
@@ -179,8 +212,8 @@ def test_the_models_own_scale_and_the_uncertainties_of_its_paper_have_rows(some)
     rows = {row.signal: row.auroc.value for row in report.orders}
     assert (rows["minus u"], rows["minus bad"]) == (1, 0)
     row = report.probabilities[2]
-    p = np.sort(np.exp(25 * some.scores), axis=1)[:, -BEST_OF:]
-    first = p[:, -1] / p.sum(1)
+    p = np.exp(25 * some.scores)
+    first = p.max(1) / p.sum(1)
     assert row.signal == "softmax, model's scale 25"
     assert row.brier.value == pytest.approx(np.mean((first - report.right) ** 2))
 
@@ -207,7 +240,7 @@ def test_a_card_is_asked_as_it_is(some):
         "2026-01-02."
     )
     assert report.warnings == ()
-    expected = auroc(card.p_top1(some.scores), report.right)
+    expected = auroc(card.p_first(some.scores), report.right)
     assert report.orders[0].auroc.value == pytest.approx(expected)
     holds = card.members(some.scores, 0.9)[np.arange(500), some.video]
     assert report.sets[1].covered.value == pytest.approx(by_video(holds, some.video))
@@ -223,7 +256,7 @@ def test_what_speaks_against_a_card_is_a_warning(some):
     card = replace(card_of(world(seed=9, videos=100, captions=2)), refused="It does not separate.")
     assert warnings(card) == (
         "The card refuses percentages. It does not separate.",
-        "The gallery has 200 videos, and the card was made with 2 to 100; its probabilities are "
+        "The gallery has 200 videos, and the card was made with 10 to 100; its probabilities are "
         "extrapolated.",
     )
 
@@ -274,16 +307,11 @@ def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made,
     json.dumps(report.to_dict(), allow_nan=False)
 
 
-def test_a_fit_that_would_be_refused_is_told_of():
-    """Right or wrong by lot: nothing separates them, so no percentage would be shown."""
-    rng = np.random.default_rng(0)
-    scores = rng.normal(size=(240, 120)) * 0.01
-    owner = np.repeat(np.arange(120), 2)
-    for row in range(240):
-        shown = owner[row] if rng.random() < 0.5 else (owner[row] + 1) % 120
-        scores[row, shown] = 1 + 0.01 * rng.random()
-    report = measure(scores, owner, **FEW)
-    assert report.warnings and report.warnings[0].startswith("Such a calibration would be refused.")
+def test_fits_that_would_be_refused_are_a_warning(some, monkeypatch):
+    monkeypatch.setattr("sureshot.trust.fit._refusal", lambda quality: "It separates nothing.")
+    report = measure(some.scores, some.video, **FEW)
+    assert report.warnings == ("Such a calibration would be refused. It separates nothing.",)
+    assert report.probabilities and "! Such a calibration would be refused." in report.text()
 
 
 @pytest.mark.parametrize(
@@ -301,9 +329,6 @@ def test_wrong_arguments_are_refused(change, why):
         measure(given.pop("scores"), given.pop("owner"), **given)
 
 
-T = 0.1
-
-
 def rng(seed=0):
     return np.random.default_rng(seed)
 
@@ -313,30 +338,60 @@ def graded(right, video=None, resamples=5):
     return Graded(right=right, video=video, rng=rng(), resamples=resamples)
 
 
-def slow(row):
+def slow(row, t):
     """What needs no labels, of one query, in plain Python."""
     s = sorted((float(x) for x in row), reverse=True)
-    mass = sum(math.exp(x / T) for x in s)
-    p = [math.exp(x / T) / mass for x in s]
+    mass = sum(math.exp(x / t) for x in s)
+    p = [math.exp(x / t) / mass for x in s]
     mean = sum(s) / len(s)
     return {
         "highest similarity": s[0],
         "margin": s[0] - s[1],
         "standard deviation": math.sqrt(sum((x - mean) ** 2 for x in s) / len(s)),
-        "softmax probability": math.log(p[0] / (1 - p[0])),
+        "softmax probability": math.log(p[0] / sum(p[1:])),
         "entropy": sum(q * math.log(q) for q in p),
-        "energy": T * math.log(mass),
+        "energy": t * math.log(mass),
     }
 
 
 @pytest.mark.parametrize("cells", [1 << 22, 7])
-def test_confidences_are_their_formulas(cells, monkeypatch):
+@pytest.mark.parametrize("t", [0.06, 0.1, 3])
+def test_confidences_are_their_formulas(t, cells, monkeypatch):
     monkeypatch.setattr(ranks, "CELLS", cells)
     scores = rng().uniform(-1, 1, (9, 6))
-    found = plain_confidences(scores, T)
-    expected = [slow(row) for row in scores]
+    found = plain_confidences(scores, t)
+    expected = [slow(row, t) for row in scores]
     for name in expected[0]:
-        np.testing.assert_allclose(found[name], [row[name] for row in expected], atol=1e-12)
+        np.testing.assert_allclose(found[name], [row[name] for row in expected], atol=1e-10)
+
+
+def test_confidences_of_a_softmax_that_is_all_one_videos_are_finite():
+    for name, values in plain_confidences(np.array([[9.0, 0.0, -9.0]]), 1e-4).items():
+        assert np.isfinite(values).all(), name
+
+
+def test_the_temperature_is_that_of_the_best_likelihood():
+    w = world(0, 80)
+    found = fit_temperature(w.scores, w.relevant)
+
+    def loss(t):
+        p = np.exp(w.scores / t)
+        p /= p.sum(1, keepdims=True)
+        return -np.log((p * w.relevant).sum(1)).mean()
+
+    tried = np.geomspace(0.005, 1, 400)
+    assert found == pytest.approx(tried[np.argmin([loss(t) for t in tried])], rel=0.02)
+    assert loss(found) <= min(map(loss, tried)) + 1e-9
+    assert fit_temperature(10 * w.scores + 3, w.relevant) == pytest.approx(10 * found, rel=1e-3)
+
+
+def test_temperatures_of_odd_labels_are_finite():
+    assert 0 < fit_temperature(np.zeros((3, 4)), np.eye(3, 4, dtype=bool)) < np.inf
+    perfect = fit_temperature(np.eye(4), np.eye(4, dtype=bool))
+    wrong = fit_temperature(-np.eye(4), np.eye(4, dtype=bool))
+    assert 0 < perfect < 0.01 < 10 < wrong < np.inf
+    with pytest.raises(SureshotError, match="No query has both"):
+        fit_temperature(np.zeros((2, 2)), np.array([[True, True], [False, False]]))
 
 
 @pytest.mark.parametrize("cells", [1 << 22, 7])
@@ -344,7 +399,7 @@ def test_confidences_are_their_formulas(cells, monkeypatch):
 def test_duqs_are_one_less_its_vacuity(kind, cells, monkeypatch):
     monkeypatch.setattr(ranks, "CELLS", cells)
     scores = rng().uniform(-1, 1, (9, 6)) * np.array([1, 20, 400])[:, None].repeat(3, 0)
-    found = plain_confidences(scores, T)
+    found = plain_confidences(scores, 0.1)
     name = {"relu": "ReLU"}.get(kind, kind)
     expected = 1 - opinion(evidence(torch.tensor(scores), kind)).vacuity.numpy()
     np.testing.assert_allclose(found[f"DUQ 1-u, {name} evidence"], expected, atol=1e-9)
@@ -395,13 +450,12 @@ def report():
 
 
 def test_every_block_has_its_line_and_its_numbers(report):
-    assert "too few queries to promise any coverage" in replace(report, sets=()).text()
     text = report.text()
     assert max(map(len, text.splitlines())) <= 100
     assert text.endswith("\n") and not re.search(r"[ \t]$|\n\n$", text, re.MULTILINE)
     blocks = text.split("\n\n")
     starts = [
-        *("Trust: ", "Which signal", "Are the probabilities", "And for each"),
+        *("Trust: ", "Which signal", "Are the probabilities", "And where half"),
         *("Predicted at each place", "How often do the"),
         *("Does it show", "Hubness: "),
     ]

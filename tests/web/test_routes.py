@@ -10,13 +10,16 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+from sureshot.files import CARD
 from sureshot.library.catalog import status
 from sureshot.library.search import open_index
 from sureshot.paths import video_id
+from sureshot.trust.card import save_card
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import index
+from tests.trust.worlds import world
 from tests.web.visitor import ALLOWED, HERE, UNKNOWN, app_of, visiting
 
 
@@ -61,6 +64,9 @@ def test_pages_follow_each_other(visitor) -> None:
         ({"q": "red", "limit": 0}, 422, "limit: "),
         ({"q": "red", "cursor": "x"}, 422, "cursor: "),
         ({"q": "red", "coverage": "nan"}, 422, "coverage: "),
+        ({"q": "red", "prior": 0}, 422, "prior: "),
+        ({"q": "red", "prior": 1.1}, 422, "prior: "),
+        ({"q": "red", "present": "perhaps"}, 422, "present: "),
         ({"q": "red", "folder": "a\0b"}, 400, "not a path"),
         ({}, 422, "q: field required"),
     ],
@@ -205,7 +211,7 @@ def test_a_failed_video_says_why_and_is_left_out_for_good(own, tmp_path) -> None
     address = f"/api/videos/{video_id(path)}"
     assert own.get(address).json()["reason"] == "is not a video, or is damaged or cut short"
     removed = own.delete(address, params={"exclude": True}, headers=ALLOWED)
-    assert removed.json() == {"schema": 3, "removed": 1}
+    assert removed.json() == {"schema": 4, "removed": 1}
     assert own.get(address).status_code == 404 and path.exists()
     assert own.get("/api/status").json()["excluded"] == [str(path)]
 
@@ -305,7 +311,7 @@ def test_a_click_is_kept_and_may_be_taken_back(judged, tmp_path) -> None:
     first, second, *_ = moments(judged, "red")
     told = say(judged, "red ", "right", [first]).json()
     assert (told["judged"], told["state"]) == (1, "present")
-    assert told["text"] == "1 search judged. 9 more, and percentages can be learned from them."
+    assert told["text"] == "1 search judged. 4 more, and percentages can be learned from them."
     say(judged, "red", "wrong", [second])
     told = judged.get("/api/judge", params={"query": "red"}).json()
     assert [(one["id"], one["right"]) for one in told["moments"]] == [
@@ -351,14 +357,28 @@ def test_a_click_needs_a_meaning(judged) -> None:
     assert judged.get("/api/judge").json()["judged"] == 0
 
 
+def test_percentages_are_those_of_the_terminal_and_of_what_is_known(judged, tmp_path) -> None:
+    searcher = open_index(tmp_path / "db")
+    save_card(world(videos=150).card(model=searcher.encoder.fingerprint), tmp_path / "db" / CARD)
+    said = {}
+    for wanted in ({}, {"prior": 0.1}, {"present": True}, {"prior": 0.1, "present": True}):
+        reply = judged.get("/api/search", params=wanted | {"q": "red", "limit": 3}).json()
+        told = open_index(tmp_path / "db").search("red", limit=3, **wanted).to_dict()
+        assert without_time(reply) == without_time(told | {"next": "3"})
+        said[tuple(wanted)] = reply["present"], reply["hits"][0]["probability"]
+    rare, half, sure = said["prior",], said[()], said["present",]
+    assert 0 < rare[0] < half[0] < sure[0] == 1 and rare[1] < half[1] < sure[1]
+    assert said["prior", "present"] == sure
+
+
 def test_what_cannot_be_learned_from_says_why(judged) -> None:
     (first, *_) = moments(judged, "red")
-    for number in range(10):
+    for number in range(5):
         told = say(judged, f"red {number}", "right", [first]).json()
     while (told := judged.get("/api/judge").json())["learning"]:
         time.sleep(0.03)
-    assert told["judged"] == 10
-    assert told["text"].startswith("10 searches judged. Enough to learn from; ")
+    assert told["judged"] == 5
+    assert told["text"].startswith("5 searches judged. Enough to learn from; ")
     assert len(told["text"]) > 90  # this model has no card to start from: more are needed
     assert judged.get("/api/calibration").json()["learned_from"] == "not calibrated"
     assert judged.delete("/api/calibration", headers=ALLOWED).json()["forgotten"] is False

@@ -49,12 +49,12 @@ def test_each_kind_of_error_has_its_code(error, code) -> None:
 def test_errors_speak_as_the_terminal_does() -> None:
     reply = error_reply(f"Name another with {option('db')}.", 409, "index")
     assert json.loads(reply.body) == {
-        "schema": 3,
+        "schema": 4,
         "error": {"code": "index", "message": "Name another with --db."},
     }
 
 
 def test_what_steers_a_terminal_is_escaped_and_every_letter_comes_back() -> None:
     body = json_reply({"path": "ü\x1b[2J\u202e"}).body
-    assert body == b'{"schema": 3, "path": "\xc3\xbc\\u001b[2J\\u202e"}'
+    assert body == b'{"schema": 4, "path": "\xc3\xbc\\u001b[2J\\u202e"}'
     assert json.loads(body)["path"] == "ü\x1b[2J\u202e"

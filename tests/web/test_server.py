@@ -82,7 +82,7 @@ def test_it_answers_and_ends_cleanly(library, ending, tmp_path) -> None:
         told.value.close()
         assert told.value.code == code
     with urllib.request.urlopen(asked(f"{address}api/index/events", known)) as events:
-        assert events.readline() == b'data: {"schema": 3, "job": null}\n'  # it never ends by itself
+        assert events.readline() == b'data: {"schema": 4, "job": null}\n'  # it never ends by itself
         process.send_signal(ending)
     out, err = process.communicate(timeout=300)
     assert (process.returncode, out, err) == (0, "", "")
@@ -278,7 +278,7 @@ def test_every_command_of_the_document_works(tmp_path) -> None:
         )
     assert (ran.returncode, ran.stderr) == (0, "")
     replies = [json.loads(line) for line in ran.stdout.replace("}{", "}\n{").splitlines()]
-    assert len(replies) == 9 and all(reply["schema"] == 3 for reply in replies)
-    assert replies[-1] == {"schema": 3, "removed": 1}
+    assert len(replies) == 9 and all(reply["schema"] == 4 for reply in replies)
+    assert replies[-1] == {"schema": 4, "removed": 1}
     assert (tmp_path / "part.mp4").stat().st_size == 100
     assert (tmp_path / "clip.mp4").stat().st_size > 500

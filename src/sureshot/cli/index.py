@@ -1,5 +1,6 @@
 """`sureshot index`."""
 
+import shlex
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -132,7 +133,7 @@ def index(
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
-    is_new = model is None and not library.has_index(db)
+    is_new = not library.has_index(db)
     with Bar(console(err=True), "looking for videos") as bar:
         result = library.index(
             paths,
@@ -152,7 +153,7 @@ def index(
             workers=workers,
             ray=ray,
             shard=shard,
-            progress=_shown_in(bar, _NEW if is_new else ""),
+            progress=_shown_in(bar, _NEW if is_new and model is None else ""),
         )
     if as_json:
         print_json(result.to_dict())
@@ -160,7 +161,22 @@ def index(
         _print(console(), result, paths)
     if result.interrupted:
         return 130
-    return 1 if _failed(paths, result) else 0
+    if _failed(paths, result):
+        return 1
+    if is_new and model is not None and result.indexed and not as_json:
+        _offer_percentages(model, db)
+    return 0
+
+
+def _offer_percentages(model: str, db: str | None) -> None:
+    """Say once how a model without percentages gets some."""
+    searcher = library.open_index(db, model=model)
+    if searcher.learned_from() == "not calibrated":
+        console(err=True).print(
+            f"Searches with {plain(model)} show no percentages yet. Learn them once from captioned "
+            f"photographs: sureshot calibrate {shlex.quote(model)} --data flickr8k --root FOLDER",
+            soft_wrap=True,
+        )
 
 
 def _failed(paths: Sequence[Path], result: "Indexed") -> bool:

@@ -330,7 +330,7 @@ def calibrate(
 ) -> int:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
-    Ten judged searches are enough to adapt the model's percentages to your videos.
+    Five judged searches are enough to adapt the model's percentages to your videos.
     """
     if (labels is not None) + (data is not None) + show_card + forget > 1:
         raise MistypedError(

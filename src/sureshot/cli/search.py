@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -77,14 +76,22 @@ _OPENERS = {"darwin": "open", "win32": "explorer"}
 EXAMPLES = examples(
     "sureshot judge queries.txt",
     "sureshot calibrate",
+    "sureshot judge --list",
 )
 
 
 def judge(
     queries: Annotated[
-        Path,
+        Path | None,
         typer.Argument(readable=False, metavar="QUERIES", help="A file, one query per line."),
-    ],
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--list", help="List the judged queries, the last one at the end.")
+    ] = False,
+    remove: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Take back query N of the list."),
+    ] = None,
     to: Annotated[
         Path | None,
         path_option(
@@ -112,6 +119,10 @@ def judge(
     """
     from sureshot.library.judging import JUDGED
 
+    if (queries is not None) + show + (remove is not None) != 1:
+        raise MistypedError("Give one of: QUERIES, --list, --remove N.")
+    if queries is None:
+        return _judgements(db, to, remove, as_json)
     out = terminal.console(err=as_json)
     desk = _Desk(out)
     result = library.judge(
@@ -134,22 +145,55 @@ def judge(
         terminal.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
-        if result.telling >= JUDGED:
+        if result.judged >= JUDGED:
             named = [] if to is None else ["--labels", terminal.short(to)]
             placed = [] if db is None else ["--db", db]
             out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
     return 130 if result.interrupted else 0
 
 
+def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bool) -> int:
+    """List what was judged, or take one query of it back."""
+    from sureshot.library.judging import Judgements
+    from sureshot.library.labels import labels_of_index
+    from sureshot.paths import index_place
+
+    kept = Judgements(labels_of_index(index_place(db)) if to is None else to)
+    labels, out = list(kept), terminal.console()
+    if remove is not None:
+        if remove > len(labels):
+            raise QueryError(
+                f"There is no judged query {remove}; there are {len(labels)} "
+                "(`sureshot judge --list`)."
+            )
+        kept.remove(labels[remove - 1].query)
+        if not as_json:
+            out.print(f"Taken back: {plain(labels[remove - 1].query)}. {kept.summary}")
+            out.print("`sureshot calibrate` learns from those that are left.")
+            return 0
+    if as_json:
+        values = [
+            {"query": one.query, "state": one.state, "right": [os.fspath(p) for p in one.relevant]}
+            for one in kept
+        ]
+        terminal.print_json({"queries": values})
+        return 0
+    for number, one in enumerate(labels, 1):
+        right = ", ".join(map(terminal.short, one.relevant)) or one.state
+        out.print(Text(f"{number:>4}  {plain(one.query)}: {right}", overflow="fold"))
+    out.print(kept.summary)
+    return 0
+
+
 def judge_answer(searcher: "Searcher", query: str, limit: int) -> None:
-    """Ask about the best hits of a search that was just answered; learn from ten such searches."""
+    """Ask about the best hits of a search that was just answered; learn from such searches."""
     from sureshot.library.judging import JUDGED
 
     out = terminal.console(err=True)
     desk = _Desk(out)
     kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, limit=limit)
     out.print(kept.summary)
-    if kept.telling >= JUDGED:
+    if len(kept) >= JUDGED:
         try:
             said = repr(library.calibrate(db=searcher))
         except SureshotError as error:  # such as a model that needs more; what was judged is kept
@@ -357,6 +401,19 @@ Min = Annotated[
         help="Hide hits that are less likely to be right than this, such as 20%.",
     ),
 ]
+Prior = Annotated[
+    str | None,
+    typer.Option(
+        metavar="PERCENT",
+        envvar="SURESHOT_PRIOR",
+        help="How many of your searches are for what is in your videos.",
+        show_default="50%, then learned from your ratings",
+    ),
+]
+Present = Annotated[
+    bool,
+    typer.Option("--present", help="You know that it is in your videos: count that in."),
+]
 Judge = Annotated[
     bool,
     typer.Option("--judge", help="Then rate the best hits, so that percentages fit your videos."),
@@ -392,6 +449,8 @@ def search(
     correct: Correct = True,
     coverage: Coverage = "90%",
     min: Min = "0%",
+    prior: Prior = None,
+    present: Present = False,
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -427,13 +486,13 @@ def search(
             "correct": correct,
             "coverage": _share(coverage, "coverage", above=True),
             "min": _share(min, "min"),
+            "prior": _share(prior, "prior", above=True, whole=True) if prior else None,
+            "present": present,
         }
     if asks:
         converse(searcher, wanted, as_json=as_json)
     elif from_file is not None:
-        many = searcher.search_many(lines_of(from_file), **wanted)
-        seen = _print(many, as_json)
-        terminal.print_notes(terminal.console(err=True), searcher.drift(seen))
+        _print(searcher.search_many(lines_of(from_file), **wanted), as_json)
     else:
         query = " ".join(words or ())
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
@@ -448,21 +507,13 @@ def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
     return searcher.like(path, at=at, **options)
 
 
-def _print(answers: "Iterator[Answer]", as_json: bool) -> "list[Answer]":
-    """Print answers as they come; their numbers without the hits."""
-    seen = []
-
-    def each() -> "Iterator[Answer]":
-        for answer in answers:
-            seen.append(replace(answer, hits=()))
-            yield answer
-
+def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
+    """Print answers as they come."""
     if as_json:
-        for answer in each():
+        for answer in answers:
             terminal.print_json(answer.to_dict())
     else:
-        terminal.print_answers(terminal.console(), each())
-    return seen
+        terminal.print_answers(terminal.console(), answers)
 
 
 def _show(
@@ -554,11 +605,12 @@ def export(
     return 1 if clips.failed else 0
 
 
-def _share(text: str, name: str, *, above: bool = False) -> float:
+def _share(text: str, name: str, *, above: bool = False, whole: bool = False) -> float:
     """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it.
 
     Args:
         above: whether it must be above 0.
+        whole: whether it may be 1.
     """
     number, sign, rest = text.strip().partition("%")
     try:
@@ -567,11 +619,12 @@ def _share(text: str, name: str, *, above: bool = False) -> float:
         share = math.nan
     if rest or math.isnan(share):
         raise MistypedError(f"--{name} is {text!r}, which is no percentage; write it as 20%.")
-    if not 0 <= share < 1 or (above and share == 0):
+    if not 0 <= share <= 1 or (above and share == 0) or (share == 1 and not whole):
         least = "above 0%" if above else "0% or more"
+        most = "at most" if whole else "below"
         as_percent = f" ({100 * share:g}%)" if not sign else ""
         raise MistypedError(
-            f"--{name} is {text!r}{as_percent}; it must be {least} and below 100%, such as 20%."
+            f"--{name} is {text!r}{as_percent}; it must be {least} and {most} 100%, such as 20%."
         )
     return share
 

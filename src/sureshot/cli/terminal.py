@@ -251,8 +251,6 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
 def print_verdict(out: Console, answer: Answer) -> None:
     """How sure an answer is, in a line."""
     word, rest = answer.verdict
-    if answer.status == "probably not here":
-        rest += " Closest results:"
     style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
     out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
 

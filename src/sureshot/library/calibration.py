@@ -35,7 +35,6 @@ from sureshot.trust.fit import (
     date_or_today,
     fit_card,
     labelled,
-    sets_of,
 )
 from sureshot.trust.signals import QueryContext, word_counts
 
@@ -55,8 +54,7 @@ def calibrate(
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
     A label with times says whether a hit that meets them is right; one without is about the best
-    moment of its video. Percentages say how likely a hit is right if what was asked for is here, so
-    queries that nothing here answers change none of them.
+    moment of its video. A query that nothing here answers tells how often that is.
 
     Labels from elsewhere that made the card of an index are kept next to it, and count together
     with what is judged of it, whichever came first: no click undoes them. Where the two disagree,
@@ -98,14 +96,12 @@ def calibrate(
             known = together([*more, *known] if is_own else [*known, *more])
     prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
     if prior is None:
-        card, gallery = _fitted(searcher, known, Path(labels), day, progress or Silent())
-        sets = sets_of(card, gallery.scores, _about(known, gallery))
+        card = _fitted(searcher, known, Path(labels), day, progress or Silent())
     else:
-        card, sets = _moved(searcher, prior, known, Path(labels), progress or Silent()), ()
+        card = _moved(searcher, prior, known, Path(labels), progress or Silent())
     done = Calibrated(
         card=card,
         gallery=len(videos),
-        sets=sets,
         absent=sum(label.state == "absent" for label in known),
         not_found=sum(label.state == "not found" for label in known),
         left_out=left_out,
@@ -182,23 +178,15 @@ def _moved(
     progress: Progress,
 ) -> Calibration:
     """The card of the model, moved towards judgements."""
-    telling = sum(label.state != "absent" for label in labels)
-    if telling < JUDGED:
+    if len(labels) < JUDGED:
         raise SureshotError(
-            f"{plain(file)} has {counted(telling, 'judged query', 'judged queries')} for what is "
-            f"here; {JUDGED} are needed. Judge some more with `sureshot judge`."
+            f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}; {JUDGED} "
+            "are needed. Judge some more with `sureshot judge`."
         )
     known = []
     for number, label in enumerate(labels, 1):
-        if label.state != "absent":
-            query = _judged(searcher, label)
-            known += [query] if (query.right >= 0).any() else []
+        known.append(_judged(searcher, label))
         progress.update("scored", number, len(labels))
-    if not any(query.right[0] >= 0 for query in known):
-        raise SureshotError(
-            f"{plain(file)} says of no first hit whether it is right, so there is nothing to learn "
-            "from. Judge queries whose videos are in the index."
-        )
     return adapt(prior, known)
 
 
@@ -215,13 +203,14 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
         seen.add(moment.path)
         right.append(-1 if verdict is None else int(verdict))
     scores = np.array([moment.score for moment in moments], np.float64)
-    return JudgedQuery(scores=scores, right=np.array(right), about=about)
+    is_absent = label.state == "absent"
+    return JudgedQuery(scores=scores, right=np.array(right), about=about, absent=is_absent)
 
 
 def _fitted(
     searcher: Searcher, labels: Sequence[Label], file: Path, day: str, progress: Progress
-) -> tuple[Calibration, Gallery]:
-    """A card of these judgements alone, and the scores it was fitted to."""
+) -> Calibration:
+    """A card of these judgements alone."""
     present = [label for label in labels if label.state == "present"]
     if not present:
         raise SureshotError(
@@ -230,19 +219,15 @@ def _fitted(
         )
     gallery = searcher.all_scores([label.query for label in present], progress=progress)
     relevant, video = _relevance(present, gallery)
-    card = fit_card(
-        [labelled(gallery.scores, relevant, video, _about(present, gallery))],
+    words = word_counts([label.query for label in present])
+    about = QueryContext(background=gallery.background, words=words)
+    return fit_card(
+        [labelled(gallery.scores, relevant, video, about)],
         model=searcher.encoder.fingerprint,
         bank=None if searcher.bank is None else searcher.bank.digest,
         dataset=file.name,
         date=day,
     )
-    return card, gallery
-
-
-def _about(labels: Sequence[Label], gallery: Gallery) -> QueryContext:
-    queries = [label.query for label in labels if label.state == "present"]
-    return QueryContext(background=gallery.background, words=word_counts(queries))
 
 
 def _relevance(

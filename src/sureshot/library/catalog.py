@@ -47,7 +47,7 @@ class Contents:
         notes: videos that were indexed in spite of some damage, with what it was.
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
-        telling: number of them that percentages can be learned from.
+        absent: number of them for what is not here.
         away: videos whose folder or disk is not there now.
         away_folders: the folders that they are in.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
@@ -66,7 +66,7 @@ class Contents:
     notes: tuple[tuple[Path, str], ...]
     excluded: tuple[str, ...] = ()
     judged: int = 0
-    telling: int = 0
+    absent: int = 0
     away: int = 0
     away_folders: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
@@ -92,7 +92,7 @@ class Contents:
             f"Percentages {plain(self.status)}",
         ]
         if self.judged:
-            lines.append(f"Judged      {judging_summary(self.judged, self.telling)}")
+            lines.append(f"Judged      {judging_summary(self.judged, self.absent)}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
@@ -104,7 +104,7 @@ class Contents:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         values = asdict(self)
-        del values["telling"]
+        del values["absent"]
         return {
             "schema": JSON_SCHEMA,
             **values,
@@ -247,7 +247,7 @@ def _judged(location: str) -> dict[str, int]:
     """How many searches of an index were judged; none where that cannot be read."""
     with contextlib.suppress(SureshotError):
         labels = read_labels(labels_of_index(location))
-        return {"judged": len(labels), "telling": sum(one.state != "absent" for one in labels)}
+        return {"judged": len(labels), "absent": sum(one.state == "absent" for one in labels)}
     return {}
 
 

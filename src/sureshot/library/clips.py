@@ -113,7 +113,7 @@ def export(
     except OSError as error:
         raise SureshotError(f"Cannot write to {folder}: {reason_of(error)}.") from None
     absent = answer.status == "probably not here" and min > 0
-    chosen = [h for h in answer if not absent and (h.relevant is None or h.relevant >= min)]
+    chosen = [h for h in answer if not absent and (h.probability is None or h.probability >= min)]
     left_out, notes = len(answer) - len(chosen), []
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"

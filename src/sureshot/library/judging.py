@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
+from sureshot.files import write_text
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
@@ -24,7 +25,7 @@ from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store
 from sureshot.text import counted, plain, printable
-from sureshot.trust.fit import ALL
+from sureshot.trust.fit import ENOUGH
 from sureshot.trust.fit import JUDGED as JUDGED
 
 Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "quit"]
@@ -67,19 +68,28 @@ class Judgements:
         """What is known of a query; None for one that was not judged."""
         return self._labels.get(query)
 
+    def __iter__(self) -> Iterator[Label]:
+        """The judged queries, the one judged last at the end."""
+        return iter(self._labels.values())
+
+    def remove(self, query: str) -> None:
+        """Forget what was judged of a query."""
+        del self._labels[query]
+        try:
+            write_text(self.file, "".join(label.to_line() for label in self))
+        except OSError as error:
+            raise SureshotError(
+                f"{plain(self.file)} cannot be written: {reason_of(error)}."
+            ) from None
+
     def count(self, state: str) -> int:
         """Judged queries that are ``present``, ``absent`` or ``not found``."""
         return sum(label.state == state for label in self._labels.values())
 
     @property
-    def telling(self) -> int:
-        """Judged queries that percentages can be learned from: not those for what is not here."""
-        return len(self) - self.count("absent")
-
-    @property
     def summary(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
-        return judging_summary(len(self), self.telling, "judged")
+        return judging_summary(len(self), self.count("absent"), "judged")
 
     def _check(self) -> None:
         try:
@@ -95,30 +105,29 @@ class Judgements:
             )
 
 
-def judging_summary(judged: int, telling: int, word: str = "") -> str:
+def judging_summary(judged: int, absent: int, word: str = "") -> str:
     """How many searches are judged, and what more of them would bring, in sentences.
 
     Args:
-        telling: number of them that percentages can be learned from.
+        absent: number of them for what is not here.
         word: follows their number, such as ``judged``.
 
     Examples:
-        >>> judging_summary(201, 200, "judged")
-        '201 searches judged, 1 of them for what is not here.'
+        >>> judging_summary(101, 1, "judged")
+        '101 searches judged, 1 of them for what is not here.'
     """
     head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
-    absent = judged - telling
     head += f", {absent} of them for what is not here" if absent else ""
-    return f"{head}. {next_step(telling)}".rstrip()
+    return f"{head}. {next_step(judged)}".rstrip()
 
 
-def next_step(telling: int) -> str:
+def next_step(judged: int) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing."""
-    if telling >= ALL:
+    if judged >= ENOUGH:
         return ""
-    if telling < JUDGED:
-        return f"{JUDGED - telling} more, and percentages can be learned from them."
-    return f"Enough to learn from; more, up to {ALL}, make the percentages better."
+    if judged < JUDGED:
+        return f"{JUDGED - judged} more, and percentages can be learned from them."
+    return f"Enough to learn from; more, up to {ENOUGH}, make the percentages better."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -157,12 +166,7 @@ class JudgingSession:
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
         head += f"; {self.left} left, which the same command asks" if self.left else ""
-        return f"{head}.\n{next_step(self.telling)}".rstrip()
-
-    @property
-    def telling(self) -> int:
-        """Judged queries that percentages can be learned from: not those for what is not here."""
-        return self.judged - self.absent
+        return f"{head}.\n{next_step(self.judged)}".rstrip()
 
 
 def judge(

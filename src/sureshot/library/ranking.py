@@ -22,6 +22,7 @@ from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, printable
+from sureshot.trust.card import checked_prior
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
 _CLOSE = 0.2  # a neighbour joins if it is within this share of the best-to-median distance
@@ -262,6 +263,8 @@ class Query:
     folder: Selection | None = None
     coverage: float = 0.9
     min: float = 0.0
+    prior: float | None = None
+    present: bool = False
     like: Path | None = None
     at: float | None = None
     warnings: tuple[str, ...] = ()
@@ -281,6 +284,8 @@ class Query:
             )
         if not 0 <= self.min < 1:
             raise QueryError(f"min is {self.min}; it must be 0 or more and below 1, such as 0.2.")
+        if self.prior is not None:
+            checked_prior(self.prior)
 
     def is_about(self, moment: Moment) -> bool:
         """Whether a moment is the very one that more like it is looked for."""

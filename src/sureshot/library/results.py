@@ -20,9 +20,10 @@ from sureshot.text import (
     timecode,
 )
 
-JSON_SCHEMA = 3  # docs/json.md describes it; raised whenever a field changes its meaning
+JSON_SCHEMA = 4  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
+Answerable = Literal["yes", "no", "unknown"]
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
 
 
@@ -36,6 +37,10 @@ def absence(*, missing: bool, away: bool) -> str:
     if away:
         return " (not there now)"
     return " (gone)" if missing else ""
+
+
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)
 
 
 WEAK = 0.2  # probability below which a hit is called weak
@@ -90,10 +95,11 @@ class Hit:
             says nothing about 0.3 for another.
         frames: the sampled frames of the moment in the order of time.
         copies: moments of other videos that show the same pictures, folded under this one.
-        relevant: probability that the moment is a right answer, if one is there at all; None where
-            nothing was calibrated, and where probably none is there.
+        probability: probability that the moment is a right answer, 0 to 1. That nothing in the
+            library is right is counted in, unless `present` says that it is there. None where
+            nothing was calibrated.
         plausible: whether the moment is in the set that holds a right answer with the coverage
-            asked for; None where there is no such set, and where probably no right answer is.
+            asked for, if there is one; None where there is no such set.
         missing: whether the file is gone from where it was indexed.
         away: whether its whole folder or disk is not there, so that it may come back.
     """
@@ -105,7 +111,7 @@ class Hit:
     score: float
     frames: tuple[FrameScore, ...]
     copies: tuple[Copy, ...] = ()
-    relevant: float | None = None
+    probability: float | None = None
     plausible: bool | None = None
     missing: bool = False
     away: bool = False
@@ -123,12 +129,12 @@ class Hit:
     @property
     def weak(self) -> bool:
         """Whether the probability is below 20 %."""
-        return self.relevant is not None and self.relevant < WEAK
+        return self.probability is not None and self.probability < WEAK
 
     @property
     def percentage(self) -> str:
         """The probability as people read it; empty where there is none."""
-        return "" if self.relevant is None else percent(self.relevant)
+        return "" if self.probability is None else percent(self.probability)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
@@ -142,13 +148,13 @@ class Hit:
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),
             "score": round(self.score, 6),
-            "relevant": self.relevant if self.relevant is None else round(self.relevant, 4),
+            "probability": _rounded(self.probability),
             "plausible": self.plausible,
             "weak": self.weak,
             "text": {
                 "peak": timecode(self.peak),
                 "range": time_range(self.start, self.end),
-                "relevant": self.percentage,
+                "probability": self.percentage,
             },
             "copies": [copy.to_dict() for copy in self.copies],
             "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
@@ -189,25 +195,27 @@ class Confidence:
     """How sure an answer is, as a calibration on labelled queries has it.
 
     Attributes:
-        right: probability that the best moment is a right answer, if one is there at all.
-        present: how ordinary the best hit is among queries that the library did answer: the share
-            of them whose best hit stood out no more. Small means: probably not here.
-        coverage: share of queries whose set of plausible moments holds a right answer.
-        plausible: how many moments that set has; None if the labels were too few to promise one.
+        right: probability that the best moment is a right answer; of the hits the first has it.
+        coverage: share of queries whose set of plausible moments holds a right answer, of those
+            that have one.
+        plausible: how many moments that set has; None where so many fit about as well that there is
+            no list to look through, or where the labels were too few to promise one.
+        prior: share of searches that are for what is here, as it was counted in; 1 where that is
+            known.
         valid_for: what the labels were of, in words.
-        personal: whether the labels were of the library itself, not of other videos.
+        personal: whether judgements of the library itself moved the numbers.
     """
 
     right: float
-    present: float
     coverage: float
     plausible: int | None
+    prior: float
     valid_for: str
     personal: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return asdict(self) | {"right": round(self.right, 4), "present": round(self.present, 4)}
+        return asdict(self) | {"right": round(self.right, 4), "prior": round(self.prior, 4)}
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -221,6 +229,10 @@ class Answer:
             this is "not calibrated": scores then only order the hits, and even a query that nothing
             answers has a best hit. Hits of an answer that is "probably not here" are the nearest
             there are.
+        present: probability that what was asked for is in the library, 0 to 1; None where nothing
+            was calibrated.
+        answerable: "yes" where that is 80 % or more, "no" where the answer is "probably not here",
+            else "unknown", which it is too where nothing was calibrated.
         searched: windows in the index, or of it at or below the path that was named.
         seconds: time the search took.
         warnings: what the user should know about this answer.
@@ -238,6 +250,8 @@ class Answer:
     searched: int
     seconds: float
     warnings: tuple[str, ...] = ()
+    present: float | None = None
+    answerable: Answerable = "unknown"
     confidence: Confidence | None = None
     typed: str = ""
     names: tuple[NameMatch, ...] = ()
@@ -252,41 +266,49 @@ class Answer:
     @property
     def has_percentages(self) -> bool:
         """Whether the hits have percentages."""
-        return any(hit.relevant is not None for hit in self.hits)
+        return self.confidence is not None
 
     @property
     def verdict(self) -> tuple[str, str]:
         """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
         known = self.confidence
-        if known is None:
+        if known is None or self.present is None:
             return NOT_CALIBRATED
-        right = percent(known.right)
+        first, absent = round(100 * known.right), round(100 * (1 - self.present))
+        later = max(0, 100 - first - absent)
+        chances = [
+            (known.right, first, "that the first result is right"),
+            (later / 100, later, "that a later one is"),
+            (1 - self.present, absent, "that it's not in your videos"),
+        ]
+        rest = [f"{percent(share)} {what}" for share, points, what in chances if points]
         if self.status == "probably not here":
-            times = 100 * known.present
-            rare = (
-                f"{counted(round(times), 'time')} in 100"
-                if times >= 1
-                else "less than 1 time in 100"
-            )
-            return "Probably not in your videos", f": a real match scores this low {rare}."
+            others = "".join(f", {one}" for one in rest[: -1 if absent else None])
+            return "Probably not in your videos", f": {percent(1 - self.present)}{others}."
         if self.status == "confident":
-            sure = f"{right[0].upper()}{right[1:]} sure"
-            return sure, " the first result is right, if your videos contain it."
-        if known.right < WEAK:
-            return "Weak", f": {right} for the first result."
-        more = ""
-        if known.plausible is not None and known.plausible > 1:
-            chance = f"{100 * known.coverage:g}%"
-            more = f" Checking the first {known.plausible} gives a {chance} chance of finding it,"
-            more += " if it's there."
-        return "Not sure", f": {right} for the first result.{more}"
+            sure = percent(known.right)
+            also = f"; {', '.join(rest[1:])}" if rest[1:] else ""
+            return f"{sure[0].upper()}{sure[1:]} sure", f" that the first result is right{also}."
+        return "Not sure", f": {', '.join(rest)}.{self._list}"
+
+    @property
+    def _list(self) -> str:
+        """How many results to look through, as a sentence after others."""
+        known = self.confidence
+        if known is None or known.plausible == 1:
+            return ""
+        if known.plausible is None:
+            return " Too many fit about as well for a short list."
+        there = "It's" if known.prior == 1 else "If it's there, it's"
+        chance = f"{100 * known.coverage:g}%"
+        return f" {there} among the first {known.plausible} in {chance} of searches."
 
     @property
     def note(self) -> str:
         """Where the percentages of the hits come from; empty where there are none."""
         if self.confidence is None:
             return "".join(NOT_CALIBRATED) if self.hits else ""
-        if not self.has_percentages:
+        if not self.hits:
             return ""
         whose = "your own judgements" if self.confidence.personal else "other people's videos"
         return f"Percentages are calibrated on {whose}."
@@ -294,9 +316,13 @@ class Answer:
     @property
     def hint(self) -> str:
         """What makes the percentages truer; empty where nothing is to be done."""
-        if self.confidence is None or self.confidence.personal or not self.has_percentages:
+        if self.confidence is None or not self.hits:
             return ""
-        return f"Rate ten searches with {option('judge', True)} to calibrate them to yours."
+        rate = f"Rate a few searches with {option('judge', True)} to fit them to yours."
+        told = f"If you know it's there, add {option('present', True)}."
+        return " ".join(
+            [*([] if self.confidence.personal else [rate]), *([] if self.present == 1 else [told])]
+        )
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -316,6 +342,8 @@ class Answer:
             "verdict": "".join(self.verdict) if self.hits else "",
             "note": self.note,
             "hint": self.hint,
+            "present": _rounded(self.present),
+            "answerable": self.answerable,
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
             "model": self.model,
             "searched": self.searched,

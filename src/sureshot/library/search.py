@@ -298,6 +298,8 @@ class Searcher:
         correct: bool = True,
         coverage: float = 0.9,
         min: float = 0.0,
+        prior: float | None = None,
+        present: bool = False,
     ) -> Answer:
         """Moments that a sentence describes, best first.
 
@@ -314,6 +316,9 @@ class Searcher:
             coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
             min: leave out hits that are right with a lower probability than this.
+            prior: share of searches that are for what is in the library, above 0 and at most 1;
+                None is one half, moved by what was judged of the library.
+            present: whether it is known to be there, which is a prior of 1.
 
         Raises:
             QueryError: an empty query, or a number out of its range.
@@ -328,6 +333,8 @@ class Searcher:
             correct=correct,
             coverage=coverage,
             min=min,
+            prior=prior,
+            present=present,
         )
         return answer
 
@@ -371,12 +378,6 @@ class Searcher:
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
         return _apart(ranking), self._context([asked], self.store.count(asked.folder))
-
-    def drift(self, answers: Sequence[Answer]) -> tuple[str, ...]:
-        """A warning where many answers are unlike those of the queries that were judged."""
-        known = [answer.confidence for answer in answers if answer.confidence is not None]
-        card, _, _ = self._current_card()
-        return () if card is None else confidence.drift(card, known)
 
     def all_scores(self, queries: Sequence[str], *, progress: Progress | None = None) -> Gallery:
         """The score of every sentence with every indexed window.
@@ -521,7 +522,8 @@ class Searcher:
             [answers[row] for row in rows],
             [[moment.score for moment in _apart(rankings[row])] for row in rows],
             self._context([rankings[row].query for row in rows], searched),
-            asked.coverage,
+            coverage=asked.coverage,
+            prior=1.0 if asked.present else asked.prior,
             personal=personal,
         )
         for row, answer in zip(rows, judged, strict=True):

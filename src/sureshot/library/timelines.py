@@ -130,7 +130,7 @@ def _otio_clip(moment: Moment, kind: str) -> dict[str, Any]:
     if kind == "Audio" and not timing.sound:
         return {"OTIO_SCHEMA": "Gap.1", "source_range": source}
     hit = moment.hit
-    found = {"query": printable(moment.query), "probability": hit.relevant, "score": hit.score}
+    found = {"query": printable(moment.query), "probability": hit.probability, "score": hit.score}
     marker = {
         "OTIO_SCHEMA": "Marker.2",
         "name": moment.label,
@@ -323,7 +323,7 @@ def write_csv(title: str, moments: Sequence[Moment]) -> str:
         hit, timing = moment.hit, moment.timing
         codes = [timing.timecode(frame) for frame in moment.frames] if timing else ["", ""]
         rate = f"{float(timing.rate):.3f}".rstrip("0").rstrip(".") if timing else ""
-        likely = "" if hit.relevant is None else f"{hit.relevant:.4f}"
+        likely = "" if hit.probability is None else f"{hit.probability:.4f}"
         times = [f"{second:.3f}" for second in (moment.start, moment.end, hit.peak)]
         found = likely, f"{hit.score:.6f}", printable(moment.query)
         rows.writerow((hit.rank, printable(hit.path), *times, *codes, rate, *found))

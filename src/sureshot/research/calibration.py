@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.datasets import Split
-from sureshot.errors import SureshotError, option
+from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import CARD
 from sureshot.models.load import Scorer, load
-from sureshot.paths import absolute, expand
+from sureshot.paths import absolute, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     check_experts,
@@ -19,7 +19,7 @@ from sureshot.research.evaluation import (
     training_splits,
 )
 from sureshot.research.scores import known_of, ranking
-from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled, sets_of
+from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled
 
 
 def calibrate(
@@ -48,7 +48,8 @@ def calibrate(
     Args:
         split: ``val`` or ``test``; never what the model was trained on.
         date: date to note on the card, such as 2026-11-30; today if empty.
-        to: file of the card; None is in the folder of the checkpoint, where searches look for it.
+        to: file of the card; None is where searches look for it: in the folder of the checkpoint,
+            or, of an encoder such as a CLIP, among the data of this user.
         save: whether to write the card. One that is refused is never written.
 
     Raises:
@@ -78,18 +79,23 @@ def calibrate(
         dataset=features.split.title(),
         date=day,
     )
-    done = Calibrated(card=card, gallery=scores.shape[1], sets=sets_of(card, scores, about))
+    done = Calibrated(card=card, gallery=scores.shape[1])
     return done if file is None else done.saved(file)
 
 
 def card_of_model(scorer: Scorer) -> Path:
-    """The file of the card of a checkpoint."""
-    if scorer.model is None:
+    """The file of the card of a model: of a checkpoint in its folder, else of this user."""
+    if scorer.model is not None:
+        return expand(scorer.name) / CARD
+    file = reference_card(scorer.fingerprint)
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
         raise SureshotError(
-            f"{scorer.name} is no checkpoint, so it has no folder for a card. Name a file with "
-            f"{option('to')}, or calibrate an index on judged queries."
-        )
-    return expand(scorer.name) / CARD
+            f"{file.parent} cannot be made: {reason_of(error)}. Name a file for the card with "
+            f"{option('to')}."
+        ) from None
+    return file
 
 
 def check_unseen(scorer: Scorer, split: Split) -> None:

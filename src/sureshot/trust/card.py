@@ -1,4 +1,14 @@
-"""The calibration card: what was learned from labelled queries, and what it holds for."""
+"""The calibration card: what was learned from labelled queries, and what it holds for.
+
+Half of the queries that a card is made of have no answer in their gallery, so its percentages are
+about a search whose video may not be there. With the signals x of `sureshot.trust.signals`,
+
+    P(it is here) = sigmoid(w x + log(r / (1 - r)))        r: share of searches for what is here
+    P(a hit is right) = P(it is here) * P(the hit is right | it is here)
+
+where r, the prior, is one half unless somebody says or judges otherwise; with r = 1 what is left is
+the probability of those who know that it is here.
+"""
 
 import hashlib
 import json
@@ -10,31 +20,38 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Integer, Num
+from jaxtyping import Bool, Float, Float64, Int, Num
 
-from sureshot.errors import SureshotError, reason_of
+from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.files import write_text
 from sureshot.settings import SETTINGS, build, parse_json, read_text, to_values
 from sureshot.trust.signals import (
+    QUERY_SIGNALS,
+    RESULT_SIGNALS,
     RESULTS,
     UNKNOWN,
     QueryContext,
-    QuerySignals,
-    ResultSignals,
-    features,
-    margin_over_bank,
+    gallery_size,
     query_signals,
     result_signals,
 )
 
+COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
+PRIOR = 0.5  # share of searches for what is here, where nothing else is known
+FEW = 3  # a query of so many words is one of keywords, which more videos fit
+_DIGITS = 7
+_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
+
 
 @dataclass(frozen=True)
-class ProbabilityQuality:
-    """How good a probability was on the queries it was not fitted to.
+class Quality:
+    """How good the probability of a right first hit was on queries it was not fitted to.
+
+    Half of these queries have no answer.
 
     Attributes:
-        cases: number of results that were judged.
-        share: share of the cases that is right.
+        cases: number of answers that were judged.
+        share: share of the cases whose first hit is right.
         auroc: how often a right case has the higher probability than a wrong one; 0.5 is chance.
         auroc_low: lower end of the 95 % interval of ``auroc`` over videos.
         auroc_high: upper end of that interval.
@@ -42,6 +59,7 @@ class ProbabilityQuality:
         brier_base: mean squared error of always saying ``share``.
         ece: expected calibration error in 15 bins.
         ece_floor: calibration error that a perfect probability has on as many cases.
+        absent_auroc: AUROC of P(it is here), queries that have an answer against those without.
     """
 
     cases: int
@@ -53,122 +71,111 @@ class ProbabilityQuality:
     brier_base: float
     ece: float
     ece_floor: float
+    absent_auroc: float
 
 
 @dataclass(frozen=True)
-class Quality:
-    """What the certifying queries say.
+class Depths:
+    """How far the best right video of labelled queries scores below the best of all.
+
+    The conformal set of a new query takes every video that is no further below the best one than a
+    quantile of these. Of all queries like the labelled ones, whose video is in the gallery, the
+    share that finds it in the set is at least the coverage; nothing is promised for one query.
 
     Attributes:
-        top1: quality of the probability that the first result is relevant.
-        result: quality of the probability that one of the first ten results is.
-        absent_auroc: AUROC of `margin_over_bank`, queries whose relevant videos are all there
-            against the same queries with all of them removed; None where that leaves no video.
+        videos: size of the galleries.
+        few: whether the queries were keywords, of `FEW` words at most.
+        scores: depth of each query, ascending.
+        weights: weight of each; those of one video share the weight of one.
     """
 
-    top1: ProbabilityQuality
-    result: ProbabilityQuality
-    absent_auroc: float | None
-
-
-COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
-_DIGITS = 7
-_EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
-
-
-@dataclass(frozen=True)
-class Nonconformity:
-    """What labelled queries score, the larger the stranger; a reference for new ones.
-
-    For a conformal set the nonconformity of a query is how far the video it seeks scores below the
-    best one, and the set takes every video that is no further below than a quantile of these. Of
-    all queries like the labelled ones, whose video is in the gallery, the share that finds it in
-    the set is at least the coverage; nothing is promised for one query or one kind of queries.
-    Queries of one video are not independent, so they share the weight of one.
-
-    Attributes:
-        scores: score of each query, ascending.
-        sharing: how many of them are of the same video as each.
-    """
-
+    videos: int
+    few: bool
     scores: tuple[float, ...]
-    sharing: tuple[int, ...]
+    weights: tuple[float, ...]
 
     def __post_init__(self) -> None:
-        if len(self.scores) != len(self.sharing) or min(self.sharing, default=1) < 1:
-            raise SureshotError("A reference needs a number of queries, 1 or more, per score.")
+        if len(self.scores) != len(self.weights) or not min(self.weights, default=0) > 0:
+            raise SureshotError("depths need a weight above 0 for each score")
         ascending = all(a <= b for a, b in pairwise(self.scores))
-        if not (self.scores and ascending and all(map(math.isfinite, self.scores))):
-            raise SureshotError("A reference needs finite scores in ascending order, one at least.")
+        if not (ascending and all(map(math.isfinite, (*self.scores, *self.weights)))):
+            raise SureshotError("depths need finite scores in ascending order, one at least")
 
     @classmethod
     def of(
         cls,
         scores: Float[np.ndarray, " queries"],
-        video: Integer[np.ndarray, " queries"] | None = None,
-    ) -> "Nonconformity":
-        """A reference from the scores of labelled queries, each about a video of this number.
-
-        Scores are rounded up to seven digits, which makes sets a trifle larger, never smaller.
-        """
-        about = np.arange(len(scores)) if video is None else video
-        _, place, count = np.unique(about, return_inverse=True, return_counts=True)
+        weights: Float[np.ndarray, " queries"],
+        *,
+        videos: int = 1,
+        few: bool = False,
+    ) -> "Depths":
+        """Depths in order, rounded to seven digits."""
         order = np.argsort(scores, kind="stable")
-        rounded = tuple(_rounded_up(float(score)) for score in scores[order])
-        return cls(rounded, tuple(int(n) for n in count[place][order]))
-
-    @cached_property
-    def videos(self) -> int:
-        """Videos that the queries are about."""
-        return round(sum(1 / n for n in self.sharing))
-
-    @cached_property
-    def _below(self) -> Float64[np.ndarray, " one_more"]:
-        """Weight of the 0, 1, 2, ... smallest scores; all videos and a new one weigh 1."""
-        weights = 1 / np.array(self.sharing) / (self.videos + 1)
-        return np.concatenate([[0.0], np.cumsum(weights)])
+        return cls(
+            videos,
+            few,
+            tuple(float(f"{score:.{_DIGITS}g}") for score in scores[order]),
+            tuple(float(f"{weight:.{_DIGITS}g}") for weight in weights[order]),
+        )
 
     def quantile(self, coverage: float) -> float:
         """The smallest score with at least ``coverage`` of the weight at or below it.
 
-        With one query per video: the ceil((n + 1) coverage)-th smallest of n scores. It is ``inf``
-        where there are too few videos to promise such a coverage; that is no set of all videos.
+        A new query weighs 1 as well. With one query per video this is the
+        ceil((n + 1) coverage)-th smallest of n scores. It is ``inf`` where there are too few videos
+        to promise such a coverage; that is no set of all videos.
 
         References:
             Lee, Barber and Willett, "Distribution-free inference with hierarchical data",
             arXiv:2306.06342.
 
         Examples:
-            >>> Nonconformity.of(np.arange(9.0)).quantile(0.9)
+            >>> Depths.of(np.arange(9.0), np.ones(9)).quantile(0.9)
             8.0
-            >>> Nonconformity.of(np.arange(8.0)).quantile(0.9)
+            >>> Depths.of(np.arange(8.0), np.ones(8)).quantile(0.9)
             inf
         """
         if not 0 < coverage < 1:
             raise SureshotError(
                 f"coverage is {coverage}; it must be above 0 and below 1, for instance 0.9."
             )
-        place = int(np.searchsorted(self._below, coverage - 1e-12))
-        return self.scores[place - 1] if place <= len(self.scores) else math.inf
+        place = int(np.searchsorted(self._share, coverage - 1e-9))
+        return self.scores[place] if place < len(self.scores) else math.inf
 
-    def p_value(self, scores: Float[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
-        """How many are at least as strange, of the reference and the new one itself; above 0.
+    @cached_property
+    def _share(self) -> Float64[np.ndarray, " queries"]:
+        total = np.cumsum(self.weights)
+        return total / (total[-1] + 1)
 
-        Where the new query is like those of the reference, it is below any a in at most a share
-        a of cases.
+    def blended(
+        self,
+        depths: Float[np.ndarray, " judged"],
+        known: Bool[np.ndarray, " judged"],
+        weights: Float[np.ndarray, " judged"],
+        worth: float,
+    ) -> "Depths":
+        """These and those of some judged queries, in which all of these weigh ``worth``.
+
+        Args:
+            known: whether a right video was found at that depth. Where it was not, it is deeper:
+                as deep as those of these that are.
         """
-        rounding = _EPS * np.abs(scores)
-        place = np.searchsorted(self.scores, scores - rounding, side="left")
-        return np.minimum(1.0, 1 - self._below[place])
-
-
-def _rounded_up(value: float) -> float:
-    """The next number of seven digits, itself if it is one."""
-    if value == 0:
-        return 0.0
-    places = _DIGITS - 1 - math.floor(math.log10(abs(value)))
-    near = round(value, places)
-    return near if near >= value else round(near + 10.0**-places, places)
+        old, share = np.array(self.scores), np.array(self.weights) / sum(self.weights)
+        all_depths, all_weights = [old, depths[known]], [worth * share, weights[known]]
+        for depth, weight in zip(depths[~known], weights[~known], strict=True):
+            deeper = np.maximum(old, depth), share * (old > depth)
+            if deeper[1].any():
+                all_weights[0] = all_weights[0] + weight * deeper[1] / deeper[1].sum()
+            else:
+                all_depths.append(np.array([depth]))
+                all_weights.append(np.array([weight]))
+        return Depths.of(
+            np.concatenate(all_depths),
+            np.concatenate(all_weights),
+            videos=self.videos,
+            few=self.few,
+        )
 
 
 _STEPS = 100
@@ -177,12 +184,12 @@ _DONE = 1e-10  # gradient of one unit of weight
 
 @dataclass(frozen=True)
 class Logistic:
-    """A probability from some features: sigmoid(bias + coef . (x - mean) / scale).
+    """A probability from some signals: sigmoid(bias + coef . (x - mean) / scale).
 
     Attributes:
-        mean: mean of each feature where it was fitted.
-        scale: spread of each feature where it was fitted; 1 for a constant one.
-        bias: logit where every feature is at its mean.
+        mean: mean of each signal where it was fitted.
+        scale: spread of each signal where it was fitted; 1 for a constant one.
+        bias: logit where every signal is at its mean.
     """
 
     mean: tuple[float, ...]
@@ -193,23 +200,23 @@ class Logistic:
     @classmethod
     def fit(
         cls,
-        features: Float[np.ndarray, "rows features"],
+        signals: Float[np.ndarray, "rows signals"],
         right: Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"],
         weights: Float[np.ndarray, " rows"] | None = None,
     ) -> "Logistic":
         """Minimise |coef|^2 / 2 + the sum of the log losses, each with its weight.
 
-        Features are standardised first, so the penalty treats all alike; the bias is not
+        Signals are standardised first, so the penalty treats all alike; the bias is not
         penalised. The penalty keeps the fit finite where the labels can be separated. On synthetic
         data it calibrates 60 to 600 labelled queries better than one three times as strong, and no
-        worse than one a third as strong. A constant feature gets coefficient 0.
+        worse than one a third as strong. A constant signal gets coefficient 0.
 
         Examples:
             >>> fitted = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
             >>> fitted.probability(np.array([[0.0], [2.0]])).round(2)
             array([0.15, 0.53])
         """
-        weights = np.ones(len(features)) if weights is None else weights
+        weights = np.ones(len(signals)) if weights is None else weights
         total = weights.sum()
         share = (weights * right).sum() / total
         if not 1e-12 < share < 1 - 1e-12:
@@ -217,12 +224,12 @@ class Logistic:
                 "All labels are the same; a probability needs answers that were right and answers "
                 "that were wrong. Judge more queries."
             )
-        mean = weights @ features / total
-        spread = np.sqrt(weights @ (features - mean) ** 2 / total)
+        mean = weights @ signals / total
+        spread = np.sqrt(weights @ (signals - mean) ** 2 / total)
         # A constant column may differ from its own mean by rounding.
         constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
         scale = np.where(constant, 1.0, spread)
-        inputs = np.where(constant, 0.0, (features - mean) / scale)
+        inputs = np.where(constant, 0.0, (signals - mean) / scale)
         count = inputs.shape[1]
         *coef, bias = _newton(
             np.column_stack([inputs, np.ones(len(inputs))]),
@@ -233,59 +240,38 @@ class Logistic:
         ).tolist()
         return cls(tuple(mean.tolist()), tuple(scale.tolist()), tuple(coef), bias)
 
-    def adapted(
+    def shifted(
         self,
-        features: Float[np.ndarray, "rows features"],
+        signals: Float[np.ndarray, "rows signals"],
         right: Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"],
-        weights: Float[np.ndarray, " rows"] | None = None,
-        *,
-        shift: float,
-        slope: float = 0.0,
-        each: float = 0.0,
+        weights: Float[np.ndarray, " rows"],
+        spread: float,
     ) -> "Logistic":
-        """The same fit, moved by new data as far as they outweigh it: a maximum a posteriori.
+        """The same with another bias, moved by new data: a maximum a posteriori.
 
-        The new logit is l + a + b l + c x, where l is the old one and x are the standardised
-        features. a, b and c come from normal distributions around 0, so that few rows move it
-        little, rows of one label only are enough, and many rows replace it.
-
-        Args:
-            shift: spread of a, logits above 0.
-            slope: spread of b; 0 keeps it at 0.
-            each: spread of each c; 0 keeps them at 0.
+        The shift has a normal distribution around 0 with this ``spread`` in logits, so that few
+        rows move it little, and rows of one label only, or none, are enough.
         """
-        inputs, coef = self._standardised(features), np.array(self.coef)
-        logit = inputs @ coef + self.bias
-        columns, spread = [np.ones((len(inputs), 1))], [shift]
-        if slope:
-            columns.append(logit[:, None])
-            spread.append(slope)
-        if each:
-            columns.append(inputs)
-            spread += [each] * inputs.shape[1]
         moved = _newton(
-            np.concatenate(columns, axis=1),
+            np.ones((len(signals), 1)),
             right.astype(np.float64),
-            np.ones(len(inputs)) if weights is None else weights,
-            penalty=1 / np.square(spread),
-            start=np.zeros(len(spread)),
-            offset=logit,
+            weights,
+            penalty=np.array([spread**-2]),
+            start=np.zeros(1),
+            offset=self.logit(signals),
         )
-        by = moved[1] if slope else 0.0
-        coef = coef * (1 + by) + (moved[-len(coef) :] if each else 0.0)
-        bias = self.bias * (1 + by) + moved[0]
-        return replace(self, coef=tuple(coef.tolist()), bias=float(bias))
+        return replace(self, bias=self.bias + float(moved[0]))
+
+    def logit(self, signals: Float[np.ndarray, "*rows signals"]) -> Float64[np.ndarray, "*rows"]:
+        """Logit of each row."""
+        inputs = (signals.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
+        return np.asarray(inputs @ np.array(self.coef) + self.bias)
 
     def probability(
-        self, features: Float[np.ndarray, "rows features"]
-    ) -> Float64[np.ndarray, " rows"]:
+        self, signals: Float[np.ndarray, "*rows signals"]
+    ) -> Float64[np.ndarray, "*rows"]:
         """Probability of each row, 0 to 1."""
-        return sigmoid(self._standardised(features) @ np.array(self.coef) + self.bias)
-
-    def _standardised(
-        self, features: Float[np.ndarray, "rows features"]
-    ) -> Float64[np.ndarray, "rows features"]:
-        return (features.astype(np.float64) - np.array(self.mean)) / np.array(self.scale)
+        return sigmoid(self.logit(signals))
 
 
 def sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
@@ -314,7 +300,7 @@ def _newton(
     for _ in range(_STEPS):
         predicted = sigmoid(design @ coef + offset)
         gradient = design.T @ (weights * (predicted - labels)) + penalty * coef
-        if np.abs(gradient).max() <= _DONE * weights.sum():
+        if np.abs(gradient).max(initial=0) <= _DONE * max(1.0, weights.sum()):
             break
         curvature = weights * predicted * (1 - predicted)
         hessian = (design * curvature[:, None]).T @ design + np.diag(penalty + 1e-12)
@@ -326,7 +312,7 @@ def _newton(
     return coef
 
 
-VERSION = 3
+VERSION = 4
 _KIND = "sureshot calibration"
 _AGAIN = "Calibrate again with `sureshot calibrate`."
 
@@ -342,8 +328,6 @@ class Validity:
         largest: videos of the largest one.
         queries: labelled queries that have a relevant video.
         videos: videos that the queries are about.
-        fitted: videos whose queries the probabilities were fitted to.
-        certified: videos whose queries sets and p-values come from.
         background: whether queries came with their scores against videos from elsewhere.
         words: whether they came with their number of words.
         dataset: title of where the labels come from.
@@ -356,8 +340,6 @@ class Validity:
     largest: int
     queries: int
     videos: int
-    fitted: int
-    certified: int
     background: bool
     words: bool
     dataset: str
@@ -365,44 +347,28 @@ class Validity:
 
 
 @dataclass(frozen=True)
-class Reference:
-    """What queries whose video is there score in galleries of one size.
-
-    Attributes:
-        videos: size of the gallery.
-        best: minus the `sureshot.trust.signals.margin_over_bank` of each.
-        below: how far the best relevant video of each is below the best of all.
-    """
-
-    videos: int
-    best: Nonconformity
-    below: Nonconformity
-
-
-@dataclass(frozen=True)
 class Personal:
     """What judgements of the library itself changed about the card of its model.
 
     Attributes:
-        queries: judged queries of which a first hit was known to be right or wrong.
-        right: share of these first hits that was right.
-        before: mean probability of them before.
-        after: mean probability of them afterwards.
-        level: what was changed: ``level`` of all percentages; ``slope`` too; or ``all`` weights.
-        sets: whether the sizes of sets are of these judgements.
+        queries: judged queries that something was learned from.
+        absent: number of them for what is not in the library.
+        right: share of the queries with a right video, and a first hit that was judged, of which
+            that hit was right.
+        before: mean probability of these before, if it is here.
+        after: the same afterwards.
     """
 
     queries: int
+    absent: int
     right: float
     before: float
     after: float
-    level: str
-    sets: bool
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Turns scores into probabilities, sets and p-values; `fit_card` makes one.
+    """Turns scores into probabilities and sets; `sureshot.trust.fit.fit_card` makes one.
 
     Scores are rows of queries and columns of videos, and are those that order the results:
     similarities, minus the hub correction where there is one.
@@ -410,102 +376,114 @@ class Calibration:
     Attributes:
         valid_for: what it is valid for.
         refused: why no percentage may be shown; empty if they may.
-        temperature: temperature of the softmax in the signals.
-        top1: probability that the first result is relevant, from `QuerySignals`.
-        result: probability that a result is relevant, from `ResultSignals`.
-        references: what queries score that have an answer, by size of the gallery, ascending, for
-            each data set that it was learned from.
+        present: probability, at a prior of one half, that a right video is in the gallery, from
+            `QUERY_SIGNALS`.
+        first: probability that the first result is right if one is, from the same.
+        later: the same of any other result, from `RESULT_SIGNALS`.
+        absent_below: P(it is here) below which an answer is called absent, of sentences and of
+            keywords: about one in twelve of the queries whose video is there are below it, at a
+            prior of one half.
+        depths: how deep the right videos are, by size of the gallery, ascending, of sentences and
+            then of keywords where there were some.
         quality: how good the probabilities are on queries they were not fitted to; None before
             that was measured.
+        prior: share of searches for what is here.
         personal: what judgements of the library itself changed; None where there are none.
-        signals, result_signals: names of the signals of a query and of a result.
     """
 
     valid_for: Validity
     refused: str
-    temperature: float
-    top1: Logistic
-    result: Logistic
-    references: tuple[tuple[Reference, ...], ...]
+    present: Logistic
+    first: Logistic
+    later: Logistic
+    absent_below: tuple[float, float]
+    depths: tuple[Depths, ...]
     quality: Quality | None
+    prior: float = PRIOR
     personal: Personal | None = None
-    signals: tuple[str, ...] = QuerySignals._fields
-    result_signals: tuple[str, ...] = ResultSignals._fields
+    signals: tuple[str, ...] = QUERY_SIGNALS
+    result_signals: tuple[str, ...] = RESULT_SIGNALS
     version: int = VERSION
 
     def __post_init__(self) -> None:
-        for fit, names, known in (
-            (self.top1, self.signals, QuerySignals._fields),
-            (self.result, self.result_signals, ResultSignals._fields),
-        ):
-            if names != known:
-                _damaged("its signals are not those of this version")
-            if not len(fit.coef) == len(fit.mean) == len(fit.scale) == len(known):
+        if (self.signals, self.result_signals) != (QUERY_SIGNALS, RESULT_SIGNALS):
+            _damaged("its signals are not those of this version")
+        fits = (self.present, QUERY_SIGNALS), (self.first, QUERY_SIGNALS)
+        for fit, names in (*fits, (self.later, RESULT_SIGNALS)):
+            if not len(fit.coef) == len(fit.mean) == len(fit.scale) == len(names):
                 _damaged("it has not one coefficient per signal")
             if min(fit.scale) <= 0:
                 _damaged("the scale of a signal is not above 0")
-        for references in self.references or ((),):
-            sizes = [reference.videos for reference in references]
-            if not sizes or sizes != sorted(set(sizes)) or sizes[0] < 1:
-                _damaged("the sizes of its galleries do not ascend")
-        if not self.temperature > 0:
-            _damaged("its temperature is not above 0")
+        sizes = [(depths.few, depths.videos) for depths in self.depths]
+        if not sizes or sizes != sorted(set(sizes)) or sizes[0][1] < 1:
+            _damaged("the sizes of its galleries do not ascend")
+        if len(self.absent_below) != 2:
+            _damaged("it has not one threshold of each kind")
+        if not 0 < self.prior <= 1:
+            _damaged("its prior is not between 0 and 1")
 
-    def p_top1(
-        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
+    def p_present(
+        self,
+        scores: Float[np.ndarray, "queries videos"],
+        about: QueryContext = UNKNOWN,
+        *,
+        prior: float | None = None,
     ) -> Float64[np.ndarray, " queries"]:
-        """Probability that the first result of each query is relevant, if a relevant one is there.
+        """Probability that a right video is in the gallery.
 
-        In a gallery smaller than the smallest calibrated one it is what the same signals mean in
-        that one, so a small library makes nothing surer. In one that has outgrown the card it is
-        extrapolated in log N.
+        In a gallery smaller than ten it is what the same signals mean in one of ten. In one that
+        has outgrown the card it is extrapolated in log N.
+
+        Args:
+            prior: share of searches for what is here, above 0, at most 1; None is that of the card.
         """
         self._check_known(about)
-        signals = query_signals(scores, self.temperature, about)
-        return self.top1.probability(features(signals, smallest=self.valid_for.smallest))
+        prior = checked_prior(self.prior if prior is None else prior)
+        if prior == 1:
+            return np.ones(len(scores))
+        odds = math.log(prior / (1 - prior))
+        return sigmoid(self.present.logit(query_signals(scores, about)) + odds)
 
-    def p_relevant(
+    def called_absent(
+        self,
+        scores: Float[np.ndarray, "queries videos"],
+        about: QueryContext = UNKNOWN,
+        *,
+        prior: float | None = None,
+    ) -> Bool[np.ndarray, " queries"]:
+        """Whether the video of each query is probably not in the gallery, see ``absent_below``."""
+        few = _of_few_words(about, len(scores))
+        return self.p_present(scores, about, prior=prior) < np.where(few, *self.absent_below[::-1])
+
+    def p_first(
+        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
+    ) -> Float64[np.ndarray, " queries"]:
+        """Probability that the first result of each query is right, if a right one is there."""
+        self._check_known(about)
+        return self.first.probability(query_signals(scores, about))
+
+    def p_right(
         self,
         scores: Float[np.ndarray, "queries videos"],
         about: QueryContext = UNKNOWN,
         *,
         results: int | None = RESULTS,
+        prior: float | None = None,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
-        """Columns of the best videos, best first, and the probability that each is relevant.
+        """Columns of the best videos, best first, and the probability that each is right.
 
-        Probabilities never rise; that of the first is `p_top1`. The others were fitted to the first
-        ten results and judged by them; further down they are extrapolated.
+        Probabilities never rise. They were fitted to the first ten results; further down they are
+        extrapolated.
 
         Args:
             results: number of videos of each query; all if None.
+            prior: as of `p_present`; 1 gives the probabilities for what is known to be here.
         """
-        first = self.p_top1(scores, about)
-        order, signals = result_signals(scores, self.temperature, about, results=results)
-        rows = features(signals, smallest=self.valid_for.smallest)
-        probability = self.result.probability(rows).reshape(order.shape)
-        probability[:, 0] = first
-        return order, np.minimum.accumulate(probability, axis=1)
-
-    def p_inside(
-        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
-    ) -> Float64[np.ndarray, " queries"]:
-        """p-value of "a relevant video is in the gallery", above 0.
-
-        Of the queries whose video is there, at most a share a gets a value below a, on average over
-        the data sets of the card. The best score in a gallery, and with it the margin, rises with
-        its size; between the calibrated sizes the p-value is interpolated in log size, and outside
-        of them that of the nearest is taken: too large in a gallery that has outgrown the card,
-        too small in one below its range.
-        """
-        self._check_known(about)
-        if not (scores.max(1) > -np.inf).all():
-            raise SureshotError("A row of scores rules out every video.")
-        strange = -margin_over_bank(scores, about.background)
-        found = []
-        for part in self.references:
-            each = np.stack([reference.best.p_value(strange) for reference in part], axis=1)
-            found.append(self._at_size(part, each, scores, about))
-        return np.mean(found, axis=0)
+        order, signals = result_signals(scores, about, results=results)
+        probability = self.later.probability(signals)
+        probability[:, 0] = self.p_first(scores, about)
+        here = self.p_present(scores, about, prior=prior)[:, None]
+        return order, here * np.minimum.accumulate(probability, axis=1)
 
     def reach(
         self,
@@ -515,31 +493,23 @@ class Calibration:
     ) -> Float64[np.ndarray, " queries"] | None:
         """How far below the best video of each query its set of plausible ones reaches, in scores.
 
-        Of all queries like those of one data set of the card, whose video is there, the share that
-        finds a relevant one in the set is at least ``coverage``; where the data sets differ the
-        largest set is taken. It does not hold for one query, nor for one kind of queries. None
-        where there are too few labels to promise that.
+        Of all queries like those of the card, whose video is there, the share that finds a right
+        one in the set is at least ``coverage``; that of keywords and that of sentences each, but
+        not that of any other kind. Between the sizes of the card it is interpolated in log N, and
+        outside of them that of the nearest is taken. None where there are too few labels to promise
+        that.
         """
-        reaches = []
-        for part in self.references:
-            each = np.array([[reference.below.quantile(coverage) for reference in part]])
-            if np.isinf(each).any():
+        known = {few: [d for d in self.depths if d.few == few] for few in (False, True)}
+        asked = _of_few_words(about, len(scores))
+        size, reaches = np.log(gallery_size(scores, about)), np.empty(len(scores))
+        for few, other in ((False, True), (True, False)):
+            part = known[few] or known[other]
+            each = [depths.quantile(coverage) for depths in part]
+            if not np.isfinite(each).all():
                 return None
-            reaches.append(self._at_size(part, each.repeat(len(scores), 0), scores, about))
-        return np.max(reaches, axis=0)
-
-    @staticmethod
-    def _at_size(
-        part: tuple[Reference, ...],
-        values: Float64[np.ndarray, "queries sizes"],
-        scores: Float[np.ndarray, "queries videos"],
-        about: QueryContext,
-    ) -> Float64[np.ndarray, " queries"]:
-        """What is known at some sizes of a gallery, interpolated in log size; the ends go on."""
-        known = np.log([reference.videos for reference in part])
-        there = (scores > -np.inf).sum(1) if about.videos is None else [about.videos] * len(scores)
-        pairs = zip(np.log(there), values, strict=True)
-        return np.array([np.interp(size, known, row) for size, row in pairs])
+            sizes = np.log([depths.videos for depths in part])
+            reaches[asked == few] = np.interp(size, sizes, each)[asked == few]
+        return reaches
 
     def members(
         self,
@@ -613,6 +583,20 @@ class Calibration:
             return build(cls, values)
         except SureshotError as error:
             _damaged(str(error))
+
+
+def _of_few_words(about: QueryContext, queries: int) -> Bool[np.ndarray, " queries"]:
+    return np.zeros(queries, bool) if about.words is None else about.words <= FEW
+
+
+def checked_prior(prior: float) -> float:
+    """A share of searches for what is here, if it is one."""
+    if not 0 < prior <= 1:
+        raise ArgumentError(
+            f"{option('prior', str(prior))} must be above 0 and at most 1, such as 0.5: the share "
+            "of searches for what is here."
+        )
+    return prior
 
 
 def _checksum(values: dict[str, Any]) -> str:

@@ -1,9 +1,8 @@
-"""From labelled queries to a calibration card.
+"""From labelled queries to a calibration card, and from a card to one of a person's own.
 
-The videos of the queries are split by lot. To the queries of one third the probabilities are
-fitted, in galleries of several sizes drawn from the whole; those of the other two thirds give sets
-and p-values, and judge the probabilities. No video is on both sides. Every query has a relevant
-video in its galleries: a percentage says how likely a hit is right *if* what was asked for is here.
+Every query is asked in galleries of several sizes drawn from the whole, in each of them once with a
+relevant video there and once with all of them taken out: who searches does not know whether it is
+there.
 """
 
 from collections.abc import Sequence
@@ -13,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Integer
+from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.confidence import auroc, auroc_of, brier, ece, ece_floor
@@ -22,24 +21,20 @@ from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
 from sureshot.text import counted, percent, plain, printable
 from sureshot.trust.card import (
-    COVERAGES,
+    FEW,
     Calibration,
+    Depths,
     Logistic,
-    Nonconformity,
     Personal,
-    ProbabilityQuality,
     Quality,
-    Reference,
     Validity,
     save_card,
 )
 from sureshot.trust.signals import (
     RESULTS,
+    SMALLEST,
     UNKNOWN,
     QueryContext,
-    features,
-    fit_temperature,
-    margin_over_bank,
     query_signals,
     result_signals,
     top_is_relevant,
@@ -47,16 +42,15 @@ from sureshot.trust.signals import (
 
 
 def gallery_sizes(videos: int) -> tuple[int, ...]:
-    """Six sizes from a fiftieth of a gallery to all of it, equally far apart in their logarithm.
+    """Six sizes from ten to all of a gallery, equally far apart in their logarithm.
 
-    The smallest share is low, since a library may be far smaller than the labelled gallery. Two
-    videos are the least; sizes that coincide are given once.
+    A library may be far smaller than the labelled gallery. Sizes that coincide are given once.
 
     Examples:
         >>> gallery_sizes(1000)
-        (20, 44, 96, 209, 457, 1000)
+        (10, 25, 63, 158, 398, 1000)
     """
-    sizes = np.geomspace(min(videos, max(2.0, 0.02 * videos)), videos, 6)
+    sizes = np.geomspace(min(videos, SMALLEST), videos, 6)
     return tuple(int(size) for size in np.unique(np.rint(sizes)))
 
 
@@ -81,7 +75,7 @@ def draw_present(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Labelled:
-    """Some queries, each with a relevant video in the gallery.
+    """Some queries and the videos of a gallery.
 
     Attributes:
         video: number of the video, or of the group of near copies, that each query belongs to.
@@ -123,6 +117,15 @@ class Labelled:
             scores=np.take_along_axis(self.scores, columns, 1),
             relevant=np.take_along_axis(self.relevant, columns, 1),
         )
+
+    def without_answer(self) -> "Labelled":
+        """The same queries without their relevant videos; none that would have no video left."""
+        gone = replace(
+            self,
+            scores=np.where(self.relevant, -np.inf, self.scores),
+            relevant=np.zeros_like(self.relevant),
+        )
+        return gone.of(np.flatnonzero(~self.relevant.all(1)))
 
     def first_is_right(self) -> Bool[np.ndarray, " queries"]:
         """Whether the first result of each query is relevant."""
@@ -170,9 +173,9 @@ QUERIES = 50  # fewer are not calibrated on
 VIDEOS = 20
 OUTCOMES = 20  # right ones, and wrong ones
 _FITTED = 1500  # queries of one data set that probabilities are fitted to, at most
-_KEPT = 1000  # scores per reference on the card, at most, or one per video
-_SHARED = 150  # the same where there are several data sets
+_KEPT = 200  # depths of one size on the card, at most
 _RESAMPLES = 200
+_MISSED = 1 / 12  # share of the queries with an answer that are called absent; see LOG.md
 
 
 def fit_card(
@@ -186,8 +189,8 @@ def fit_card(
 ) -> Calibration:
     """Calibrate on labelled queries of one data set, or of several, which weigh the same.
 
-    The card's ``refused`` says so where the probabilities do not separate right from wrong answers
-    on the certifying queries.
+    The card's ``refused`` says so where, on queries that it was not fitted to, the probabilities do
+    not separate right from wrong first results.
 
     Args:
         galleries: labelled queries that no model was trained on or chosen by. Of all, or of none,
@@ -201,129 +204,191 @@ def fit_card(
     """
     rng = np.random.default_rng(seed)
     _check_enough(galleries)
-    drawn = [gallery_sizes(part.scores.shape[1]) for part in galleries]
-    thirds, certifying = [], []
-    for part in galleries:
-        names = rng.permutation(np.unique(part.video))
-        third = np.isin(part.video, names[: len(names) // 3])
-        thirds.append(part.of(np.flatnonzero(third)))
-        certifying.append(part.of(np.flatnonzero(~third)))
-    fitted = [part.at_most(_FITTED, rng) for part in thirds]
-    cooled = [np.log(fit_temperature(part.scores, part.relevant)) for part in fitted]
-    temperature = float(np.exp(np.mean(cooled)))
-    top1, result = _probabilities(fitted, drawn, temperature, rng)
-    # Chances of their own, so that no part depends on how much another one drew.
-    certified, judged = rng.spawn(2)
+    parts = [part.at_most(_FITTED, rng) for part in galleries]
+    each = sum(len(part.video) for part in parts) / len(parts)  # of every data set in the fit
+    cases = _Cases.joined([_Cases.of(part, number, each, rng) for number, part in enumerate(parts)])
+    kinds = [len(np.unique(cases.video[cases.few == few])) for few in (False, True)]
+    if min(kinds) < VIDEOS:  # the fewer say nothing by themselves, and count with the others
+        cases = replace(cases, few=np.zeros_like(cases.few))
+    quality = _quality(cases, rng)
+    present, first, later = _fit(cases)
     known = galleries[0].about
-    card = Calibration(
+    return Calibration(
         valid_for=Validity(
             model=model,
             bank=bank,
-            smallest=min(sizes[0] for sizes in drawn),
-            largest=max(sizes[-1] for sizes in drawn),
+            smallest=int(cases.size.min()),
+            largest=int(cases.size.max()),
             queries=sum(len(part.video) for part in galleries),
             videos=sum(part.video_count for part in galleries),
-            fitted=sum(part.video_count for part in fitted),
-            certified=sum(part.video_count for part in certifying),
             background=known.background is not None,
             words=known.words is not None,
             dataset=dataset,
             date=date,
         ),
-        refused="",
-        temperature=temperature,
-        top1=top1,
-        result=result,
-        references=tuple(
-            _references(part, sizes, len(galleries) > 1, certified)
-            for part, sizes in zip(certifying, drawn, strict=True)
-        ),
-        quality=None,
+        refused=_refusal(quality),
+        present=present,
+        first=first,
+        later=later,
+        absent_below=(_absent_below(cases, present, False), _absent_below(cases, present, True)),
+        depths=_depths(cases),
+        quality=quality,
     )
-    quality = _quality(card, certifying, judged)
-    return replace(card, quality=quality, refused=_refusal(quality.top1))
 
 
-def _probabilities(
-    fitted: Sequence[Labelled],
-    drawn: Sequence[tuple[int, ...]],
-    temperature: float,
-    rng: np.random.Generator,
-) -> tuple[Logistic, Logistic]:
-    """Fits for the first result and for the first ten; all galleries of a query weigh as one."""
-    every = sum(len(part.video) for part in fitted) / len(fitted)
-    firsts, results = [], []
-    for part, sizes in zip(fitted, drawn, strict=True):
-        weight = every / len(part.video) / len(sizes)
-        for size in sizes:
-            one = part.present(size, rng)
-            right = one.first_is_right()
-            first = features(query_signals(one.scores, temperature, one.about))
-            firsts.append((first, right, np.full(len(right), weight)))
-            order, signals = result_signals(one.scores, temperature, one.about, results=RESULTS)
-            right = np.take_along_axis(one.relevant, order, 1).ravel()
-            results.append((features(signals), right, np.full(len(right), weight)))
-    return Logistic.fit(*_joined(firsts)), Logistic.fit(*_joined(results))
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cases:
+    """Queries in galleries that were drawn for them, each with a right video and without one.
 
+    Attributes:
+        query, result: their signals.
+        hits: whether each of the first results is relevant; False after the last.
+        shown: whether there is such a result.
+        right: whether the first result is relevant, and no tie with another.
+        present: whether a relevant video is in the gallery.
+        depth: how far the best relevant one is below the best; infinite without one.
+        few: whether the query is one of keywords.
+        size: of the gallery before relevant videos were taken out.
+        video: number that no two data sets share.
+        weight: all cases of a data set together have the same.
+    """
 
-def _joined(parts: Sequence[tuple[np.ndarray, ...]]) -> list[np.ndarray]:
-    return [np.concatenate(column) for column in zip(*parts, strict=True)]
+    query: Float64[np.ndarray, "cases 5"]
+    result: Float64[np.ndarray, "cases results 6"]
+    hits: Bool[np.ndarray, "cases results"]
+    shown: Bool[np.ndarray, "cases results"]
+    right: Bool[np.ndarray, " cases"]
+    present: Bool[np.ndarray, " cases"]
+    depth: Float64[np.ndarray, " cases"]
+    few: Bool[np.ndarray, " cases"]
+    size: Int[np.ndarray, " cases"]
+    video: Int[np.ndarray, " cases"]
+    weight: Float64[np.ndarray, " cases"]
 
-
-def _references(
-    queries: Labelled, sizes: tuple[int, ...], shared: bool, rng: np.random.Generator
-) -> tuple[Reference, ...]:
-    """Scores of the certifying queries of one data set; fewer where several share the card."""
-    queries = queries.at_most(1 if shared else _KEPT, rng)
-    if shared:
-        queries = queries.of(np.sort(rng.permutation(len(queries.video))[:_SHARED]))
-    references = []
-    for size in sizes:
-        one = queries.present(size, rng)
-        best = -margin_over_bank(one.scores, one.about.background)
-        sought = np.where(one.relevant, one.scores, -np.inf).max(1).astype(np.float64)
-        below = one.scores.max(1).astype(np.float64) - sought
-        references.append(
-            Reference(
-                videos=size,
-                best=Nonconformity.of(best, one.video),
-                below=Nonconformity.of(below, one.video),
-            )
+    @classmethod
+    def of(
+        cls, queries: Labelled, number: int, weight: float, rng: np.random.Generator
+    ) -> "_Cases":
+        """The queries of one data set, in galleries of all sizes."""
+        parts = []
+        for size in gallery_sizes(queries.scores.shape[1]):
+            there = queries.present(size, rng)
+            parts += [cls._one(there, size), cls._one(there.without_answer(), size)]
+        one = cls.joined(parts)
+        return replace(
+            one,
+            video=one.video + number * _APART,
+            weight=np.full(len(one.right), weight / len(one.right)),
         )
-    return tuple(references)
+
+    @classmethod
+    def _one(cls, asked: Labelled, size: int) -> "_Cases":
+        order, result = result_signals(asked.scores, asked.about)
+        sought = np.where(asked.relevant, asked.scores, -np.inf).max(1)
+        words, count = asked.about.words, len(asked.video)
+        wide = (0, RESULTS - order.shape[1])
+        shown = np.take_along_axis(asked.scores, order, 1) > -np.inf
+        return cls(
+            query=query_signals(asked.scores, asked.about),
+            result=np.pad(result, ((0, 0), wide, (0, 0))),
+            hits=np.pad(np.take_along_axis(asked.relevant, order, 1), ((0, 0), wide)),
+            shown=np.pad(shown, ((0, 0), wide)),
+            right=asked.first_is_right(),
+            present=np.asarray(asked.relevant.any(1)),
+            depth=asked.scores.max(1).astype(np.float64) - sought,
+            few=np.zeros(count, bool) if words is None else words <= FEW,
+            size=np.full(count, size),
+            video=asked.video,
+            weight=np.ones(count),
+        )
+
+    @classmethod
+    def joined(cls, parts: Sequence["_Cases"]) -> "_Cases":
+        """All cases of some parts."""
+        names = cls.__slots__
+        return cls(**{n: np.concatenate([getattr(part, n) for part in parts]) for n in names})
+
+    def of_rows(self, rows: Bool[np.ndarray, " cases"]) -> "_Cases":
+        """Some of the cases."""
+        return _Cases(**{name: getattr(self, name)[rows] for name in self.__slots__})
 
 
-def _quality(card: Calibration, parts: Sequence[Labelled], rng: np.random.Generator) -> Quality:
-    firsts, results, there, gone = [], [], [], []
-    before = 0  # queries of a data set are of videos of their own, so their numbers go on
-    for part in parts:
-        video = part.video + before
-        before = int(video.max()) + 1
-        firsts.append((card.p_top1(part.scores, part.about), part.first_is_right(), video))
-        order, probability = card.p_relevant(part.scores, part.about)
-        right = np.take_along_axis(part.relevant, order, 1).ravel()
-        results.append((probability.ravel(), right, np.repeat(video, order.shape[1])))
-        there.append(margin_over_bank(part.scores, part.about.background))
-        rest = np.where(part.relevant, -np.inf, part.scores)
-        lost = margin_over_bank(rest, part.about.background)
-        gone.append(lost[lost > -np.inf])
-    best = np.concatenate([*there, *gone])
-    present = np.arange(len(best)) < sum(map(len, there))
-    return Quality(
-        top1=_judged(firsts, rng),
-        result=_judged(results, rng),
-        absent_auroc=None if present.all() else auroc(best, present),
+_APART = 1 << 32  # between the numbers of the videos of two data sets
+
+
+def _fit(cases: _Cases) -> tuple[Logistic, Logistic, Logistic]:
+    """P(it is here), of the first result P(right | it is here), and the same of the later ones."""
+    there = cases.of_rows(cases.present)
+    later = there.shown[:, 1:]
+    weight = np.broadcast_to(there.weight[:, None], later.shape)[later]
+    return (
+        Logistic.fit(cases.query, cases.present, cases.weight),
+        Logistic.fit(there.query, there.right, there.weight),
+        Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight),
     )
 
 
-def _judged(
-    parts: Sequence[tuple[np.ndarray, ...]], rng: np.random.Generator
-) -> ProbabilityQuality:
-    """How good probabilities are, given with what was right and the video of each."""
-    probability, right, video = _joined(parts)
-    separation = interval(auroc_of(probability, right), video, rng, resamples=_RESAMPLES)
+def _absent_below(cases: _Cases, present: Logistic, few: bool) -> float:
+    """P(it is here) that so many of the queries with an answer, of sentences or keywords, miss."""
+    rows = cases.present & (cases.few == few)
+    rows = rows if rows.any() else cases.present
+    here = present.probability(cases.query[rows])
+    order = np.argsort(here)
+    missed = np.cumsum(cases.weight[rows][order]) / cases.weight[rows].sum()
+    return float(here[order[np.searchsorted(missed, _MISSED)]])
+
+
+def _depths(cases: _Cases) -> tuple[Depths, ...]:
+    """How deep right videos are in galleries of each size, of sentences and of keywords.
+
+    Sizes of several data sets differ; those between two of the card's count with the nearer one.
+    """
+    ends = np.array(gallery_sizes(int(cases.size.max())))
+    nearest = np.abs(np.log(cases.size[:, None] / ends)).argmin(1)
+    found = []
+    for few in (False, True):
+        for number, size in enumerate(ends.tolist()):
+            rows = cases.present & (cases.few == few) & (nearest == number)
+            if not rows.any():
+                continue
+            depth, video, weight = cases.depth[rows], cases.video[rows], cases.weight[rows]
+            _, place, count = np.unique(video, return_inverse=True, return_counts=True)
+            weight = weight / weight.mean() / count[place]
+            order = np.argsort(depth, kind="stable")
+            depth, weight = depth[order], weight[order] * len(count) / weight.sum()
+            if len(depth) > _KEPT:  # the same distribution in fewer numbers, rounded outwards
+                share = np.cumsum(weight) / weight.sum()
+                steps = np.arange(1, _KEPT + 1) / _KEPT
+                depth = depth[np.minimum(np.searchsorted(share, steps - 1e-9), len(depth) - 1)]
+                weight = np.full(_KEPT, len(count) / _KEPT)
+            found.append(Depths.of(depth, weight, videos=size, few=few))
+    return tuple(found)
+
+
+def _quality(cases: _Cases, rng: np.random.Generator) -> Quality:
+    """How good probabilities are that were fitted to the queries of the other half of the videos.
+
+    They are judged in the whole galleries alone: smaller ones are easier, so that a mixture of
+    sizes would tell right from wrong by the size.
+    """
+    names, place = np.unique(cases.video, return_inverse=True)
+    half = rng.permutation(len(names))[place] % 2
+    number = cases.video // _APART
+    whole = (
+        cases.size
+        == np.array([cases.size[number == n].max() for n in range(number.max() + 1)])[number]
+    )
+    parts, shares, here = [], [], []
+    for side in (0, 1):
+        present, first, _ = _fit(cases.of_rows(half != side))
+        parts.append(cases.of_rows(whole & (half == side)))
+        here.append(present.probability(parts[-1].query))
+        shares.append(here[-1] * first.probability(parts[-1].query))
+    cases, present_share = _Cases.joined(parts), np.concatenate(here)
+    probability, right = np.concatenate(shares), cases.right
+    separation = interval(auroc_of(probability, right), cases.video, rng, resamples=_RESAMPLES)
     share = float(right.mean())
-    return ProbabilityQuality(
+    return Quality(
         cases=len(right),
         share=share,
         auroc=separation.value,
@@ -333,20 +398,21 @@ def _judged(
         brier_base=share * (1 - share),
         ece=ece(probability, right),
         ece_floor=ece_floor(probability, rng),
+        absent_auroc=auroc(present_share, cases.present),
     )
 
 
-def _refusal(judged: ProbabilityQuality) -> str:
+def _refusal(judged: Quality) -> str:
     if judged.auroc_low <= 0.5:
         return (
-            f"On the {judged.cases} certifying queries the probability does not tell right from "
-            f"wrong first results (AUROC {judged.auroc:.2f}, from {judged.auroc_low:.2f} to "
+            "On labelled queries that it was not fitted to the probability does not tell right "
+            f"from wrong first results (AUROC {judged.auroc:.2f}, from {judged.auroc_low:.2f} to "
             f"{judged.auroc_high:.2f}); judge more queries or use a better model."
         )
     if judged.brier >= judged.brier_base:
         return (
-            f"On the {judged.cases} certifying queries the probability is no better than always "
-            f"saying {100 * judged.share:.0f} % (Brier score {judged.brier:.3f} against "
+            "On labelled queries that it was not fitted to the probability is no better than "
+            f"always saying {100 * judged.share:.0f} % (Brier score {judged.brier:.3f} against "
             f"{judged.brier_base:.3f}); judge more queries."
         )
     return ""
@@ -370,11 +436,11 @@ def _check_enough(galleries: Sequence[Labelled]) -> None:
             )
 
 
-JUDGED = 10  # queries that the level of the percentages is learned from, at least
-SLOPE = 50  # from which their spread is learned as well
-ALL = 200  # from which every weight is
-SETS = 9  # queries with a right hit from which sets are of the library's own
-_LEVEL, _SPREAD, _EACH = 0.7, 0.3, 0.5  # spreads of the prior, in logits; see LOG.md
+JUDGED = 5  # queries that percentages are learned from, at least
+ENOUGH = 100  # of which more teach little more
+_LEVEL = 0.15  # spread of the prior of a shift, in logits
+_SEARCHES = 100  # judged searches that the prior of presence weighs as much as
+_DEPTHS = 100  # judged queries that the depths of a card weigh as much as
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -385,84 +451,104 @@ class JudgedQuery:
         scores: scores of its hits, best first.
         right: whether each of these is right: 1 right, 0 wrong, -1 not known.
         about: what else is known of the query, and the size of the library.
+        absent: whether somebody said that nothing in the library is right.
     """
 
     scores: Float[np.ndarray, " hits"]
     right: Int[np.ndarray, " hits"]
     about: QueryContext
+    absent: bool = False
+
+    @property
+    def seen(self) -> int:
+        """How many hits from the first on were judged."""
+        known = self.right >= 0
+        return len(known) if known.all() else int(known.argmin())
+
+    @property
+    def depth(self) -> float:
+        """How far the best right hit is below the best of all, or the last that was looked at."""
+        if (self.right == 1).any():
+            return float(self.scores[0] - self.scores[self.right == 1].max())
+        return float(self.scores[0] - self.scores[self.seen - 1]) if self.seen else np.nan
 
 
 def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     """The card of a model, moved towards what was judged in a library.
 
-    A few judgements say whether its percentages are all too low or too high here, more of them
-    whether they are spread too far, and many replace it. Every step is a maximum a posteriori
-    around the card, so none is refused.
+    Four numbers move, each a maximum a posteriori around the card, so none is refused and few
+    judgements move little: the level of the first hit's probability and that of the later ones, the
+    prior of presence, and how deep right videos are. A query of which no hit shown was right has
+    its right one further down; unless no query was said to have none, when it counts as both, as
+    likely as the card says.
 
     Args:
-        judged: queries of which at least one hit was judged; of one of them the first hit.
+        judged: queries of which a hit was judged, or that were said to have no answer here.
     """
-    known = [query for query in judged if query.right[0] >= 0]
-    level = "level" if len(known) < SLOPE else "slope" if len(known) < ALL else "all"
-    slope = 0.0 if level == "level" else _SPREAD
-    each = _EACH if level == "all" else 0.0
-    smallest = card.valid_for.smallest
-    firsts, results = [], []
-    for query in judged:
-        row = query.scores[None]
-        if query.right[0] >= 0:
-            signals = query_signals(row, card.temperature, query.about)
-            firsts.append((features(signals, smallest=smallest), query.right[:1]))
-        hits = np.flatnonzero(query.right[:RESULTS] >= 0)
-        _, several = result_signals(row, card.temperature, query.about, results=RESULTS)
-        weight = np.full(len(hits), 1 / max(1, len(hits)))  # a query weighs 1
-        results.append((features(several, smallest=smallest)[hits], query.right[hits], weight))
-    seen, right = _joined(firsts)
-    top1 = card.top1.adapted(seen, right, shift=_LEVEL, slope=slope, each=each)
-    result = card.result.adapted(*_joined(results), shift=_LEVEL, slope=slope, each=each)
-    below = _below(judged)
-    references = card.references
-    if below is not None:
-        references = tuple(
-            tuple(replace(reference, below=below) for reference in part) for part in references
-        )
+    known = [query for query in judged if query.absent or (query.right >= 0).any()]
+    if not known:
+        return card
+    found = np.array([(query.right == 1).any() for query in known])
+    # Who says of some searches that nothing here is right leaves none of those unsaid.
+    says_so = any(query.absent for query in known)
+    here = np.array([_here(card, query, says_so) for query in known])
+    signals = np.concatenate([query_signals(query.scores[None], query.about) for query in known])
+    right = np.array([query.right[0] for query in known])
+    told = (right >= 0) & (here > 0)
+    weight = here[told]
+    first = card.first.shifted(signals[told], right[told] == 1, weight, _LEVEL)
+    total = max(float(weight.sum()), 1e-9)
     personal = Personal(
         queries=len(known),
-        right=float(right.mean()),
-        before=float(card.top1.probability(seen).mean()),
-        after=float(top1.probability(seen).mean()),
-        level=level,
-        sets=below is not None,
+        absent=sum(query.absent for query in known),
+        right=float(weight @ (right[told] == 1) / total),
+        before=float(weight @ card.first.probability(signals[told]) / total),
+        after=float(weight @ first.probability(signals[told]) / total),
     )
-    return replace(card, top1=top1, result=result, references=references, personal=personal)
+    # Where nothing right was found it is deeper than the last that was looked at.
+    deep = np.array([query.depth for query in known])
+    use = (here > 0) & np.isfinite(deep)
+    return replace(
+        card,
+        first=first,
+        later=_later(card, known, here),
+        prior=float((_SEARCHES * card.prior + here.sum()) / (_SEARCHES + len(here))),
+        depths=tuple(
+            depths.blended(deep[use], found[use], here[use], _DEPTHS) if use.any() else depths
+            for depths in card.depths
+        ),
+        personal=personal,
+    )
 
 
-def _below(judged: Sequence[JudgedQuery]) -> Nonconformity | None:
-    """How far the right hits of these queries are below the best; None if they are too few.
+def _here(card: Calibration, query: JudgedQuery, says_so: bool) -> float:
+    """Probability that something in the library is right for a judged query."""
+    if query.absent or says_so or (query.right == 1).any():
+        return 0.0 if query.absent else 1.0
+    row = query.scores[None]
+    _, each = card.p_right(row, query.about, results=max(query.seen, 1), prior=1)
+    missed = card.p_present(row, query.about)[0] * np.prod(1 - each)
+    return float(missed / (missed + 1 - card.p_present(row, query.about)[0]))
 
-    Where none is right all hits are taken as wrong: the right one is below the last.
+
+def _later(
+    card: Calibration, judged: Sequence[JudgedQuery], here: Float64[np.ndarray, " judged"]
+) -> Logistic:
+    """The probability of later hits, moved by queries whose hits were judged one after the other.
+
+    Of a right hit that somebody marked further down it is not known what was passed over.
     """
-    found = [(query.right == 1).any() for query in judged]
-    if sum(found) < SETS:
-        return None
-    below = [
-        query.scores[0] - (query.scores[query.right == 1].max() if right else query.scores[-1])
-        for query, right in zip(judged, found, strict=True)
-    ]
-    return Nonconformity.of(np.array(below, np.float64))
-
-
-@dataclass(frozen=True, slots=True)
-class Sets:
-    """How large the conformal sets of one coverage are.
-
-    Attributes:
-        coverage: share of queries whose set holds a right video, of those that have one.
-        videos: mean number of videos in a set; None with too few labels to promise the coverage.
-    """
-
-    coverage: float
-    videos: float | None
+    parts = []
+    for query, weight in zip(judged, here, strict=True):
+        seen = min(query.seen, RESULTS)
+        if seen > 1 and weight:
+            _, signals = result_signals(query.scores[None], query.about, results=seen)
+            each = np.full(seen - 1, weight / (seen - 1))  # a query weighs 1 at most
+            parts.append((signals[0, 1:], query.right[1:seen] == 1, each))
+    if not parts:
+        return card.later
+    signals, right, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
+    return card.later.shifted(signals, right, weights, _LEVEL)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -471,7 +557,6 @@ class Calibrated:
 
     Attributes:
         gallery: number of videos that were searched.
-        sets: mean size of the sets at each coverage.
         absent: number of queries that were judged to have no right video here.
         not_found: number of queries for which no right video was found.
         left_out: number of queries about videos that are not in the index.
@@ -481,7 +566,6 @@ class Calibrated:
 
     card: Calibration
     gallery: int
-    sets: tuple[Sets, ...]
     absent: int = 0
     not_found: int = 0
     left_out: int = 0
@@ -506,95 +590,64 @@ class Calibrated:
             "absent": self.absent,
             "not_found": self.not_found,
             "left_out": self.left_out,
+            "prior": card.prior,
             "quality": None if card.quality is None else to_values(card.quality),
             "personal": None if card.personal is None else to_values(card.personal),
-            "sets": [to_values(row) for row in self.sets],
         }
 
     def __repr__(self) -> str:
         """What the labels gave, in a few sentences."""
+        card, personal = self.card, self.card.personal
         place = [] if self.file is None else [f"Card: {plain(self.file)}"]
-        if self.card.personal is not None:
-            return "\n".join([*self._moved(self.card.personal), *place])
-        valid, refused = self.card.valid_for, self.card.refused
-        queries = counted(valid.queries, "query", "queries")
+        if personal is not None:
+            queries = counted(personal.queries, "judged query", "judged queries")
+            return "\n".join(
+                [
+                    f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
+                    f"Of what is here the first hit was right {percent(personal.right)} of the "
+                    f"time. Predicted: {percent(personal.before)} before, "
+                    f"{percent(personal.after)} now. {percent(card.prior)} of searches are taken "
+                    "to be for what is here.",
+                    *place,
+                ]
+            )
+        valid, quality = card.valid_for, card.quality
         lines = [
-            f"Calibrated on {queries} about {counted(valid.videos, 'video')} "
-            f"({plain(valid.dataset)}){self._others()}; {counted(self.gallery, 'video')} searched.",
-            *self._measured(),
+            f"Calibrated on {counted(valid.queries, 'query', 'queries')} about "
+            f"{counted(valid.videos, 'video')} ({plain(valid.dataset)}){self._others(' more')}; "
+            f"{counted(self.gallery, 'video')} searched."
         ]
-        if refused:
+        if quality is not None:
+            lines += [
+                "Each was asked with its video there and without it. On queries held out of the "
+                "fit:",
+                f"  The first hit is right for {100 * quality.share:.0f} % of them. Right and "
+                f"wrong ones are separated with AUROC {quality.auroc:.2f} "
+                f"({quality.auroc_low:.2f} to {quality.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
+                f"  The percentages are off by {100 * quality.ece:.0f} points; perfect ones would "
+                f"be off by {100 * quality.ece_floor:.0f} with so few queries.",
+                f"  Brier score {quality.brier:.3f}; always saying {100 * quality.share:.0f} % has "
+                f"{quality.brier_base:.3f}.",
+                "  Queries with nothing right here are separated from the others with AUROC "
+                f"{quality.absent_auroc:.2f}.",
+            ]
+        if card.refused:
             stays = "Any existing calibration card is kept."
-            return "\n".join([*lines, f"No percentages and no card: {plain(refused)} {stays}"])
+            return "\n".join([*lines, f"No percentages and no card: {plain(card.refused)} {stays}"])
         lines += [
-            "How many videos to check for the right one to be among them:",
-            *(
-                f"  for {100 * row.coverage:.0f} % of queries: "
-                + (
-                    "too few labels to promise that"
-                    if row.videos is None
-                    else f"{row.videos:.1f} on average"
-                )
-                for row in self.sets
-            ),
             f"Valid for this model, libraries of {valid.smallest} to {valid.largest} "
-            f"moments and queries like these. Date: {plain(valid.date)}.",
+            f"moments and queries like these. Date: {plain(valid.date)}."
         ]
         return "\n".join([*lines, *place])
 
-    def _moved(self, personal: Personal) -> list[str]:
-        """What judgements changed, and what more of them would."""
-        queries = counted(personal.queries, "judged query", "judged queries")
-        more = {
-            "level": f"From {SLOPE} judgements on their spread is fitted as well, from {ALL} on "
-            "every weight.",
-            "slope": f"From {ALL} judgements on every weight is fitted.",
-            "all": "All calibration weights were refitted.",
-        }
-        sets = (
-            ""
-            if personal.sets
-            else f" From {SETS} right hits on, how many to look through is yours."
-        )
-        return [
-            f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
-            f"First hits were right {percent(personal.right)} of the time. Average predicted: "
-            f"{percent(personal.before)} before, {percent(personal.after)} now.",
-            f"{more[personal.level]}{sets}",
-        ]
-
-    def _others(self) -> str:
-        # What is learned from judgements counts these: their first hits are wrong.
-        not_found = self.not_found if self.card.personal is None else 0
+    def _others(self, more: str = "") -> str:
         parts = [
             (self.absent, "with nothing right here"),
-            (not_found, "for which nothing right was found"),
+            (self.not_found, "for which nothing right was found"),
             (self.left_out, "left out because their videos are not in the index"),
         ]
-        return "".join(f", {count} more {what}" for count, what in parts if count)
-
-    def _measured(self) -> list[str]:
-        quality = self.card.quality
-        if quality is None:
-            return []
-        first, hits = quality.top1, quality.result
-        lines = [
-            f"Measured on {first.cases} of these queries, held out of the fit:",
-            f"  The first hit is right for {100 * first.share:.0f} % of them.",
-            f"  Right and wrong first hits are separated with AUROC {first.auroc:.2f} "
-            f"({first.auroc_low:.2f} to {first.auroc_high:.2f}); 0.5 is chance, 1 perfect.",
-            f"  The percentages are off by {100 * first.ece:.0f} points; perfect ones would be off "
-            f"by {100 * first.ece_floor:.0f} with so few queries.",
-            f"  Brier score {first.brier:.3f}; always saying {100 * first.share:.0f} % has "
-            f"{first.brier_base:.3f}. Of all hits {hits.brier:.3f}; always saying "
-            f"{100 * hits.share:.0f} % has {hits.brier_base:.3f}.",
-        ]
-        if quality.absent_auroc is not None:
-            lines += [
-                "  Queries with nothing right here are separated from the others with AUROC "
-                f"{quality.absent_auroc:.2f}."
-            ]
-        return lines
+        named = [f"{count}{more} {what}" for count, what in parts if count]
+        return f", {', '.join(named)}" if named else ""
 
 
 def date_or_today(text: str) -> str:
@@ -605,14 +658,3 @@ def date_or_today(text: str) -> str:
         raise ArgumentError(
             f"{option('date', text)} is not a date; write it as 2026-11-30."
         ) from None
-
-
-def sets_of(
-    card: Calibration, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
-) -> tuple[Sets, ...]:
-    """How large the conformal sets of a card are on average, for each of `COVERAGES`."""
-    rows = []
-    for coverage in COVERAGES:
-        members = card.members(scores, coverage, about)
-        rows.append(Sets(coverage, None if members is None else float(members.sum(1).mean())))
-    return tuple(rows)

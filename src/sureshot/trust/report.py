@@ -37,20 +37,12 @@ from sureshot.metrics.intervals import (
 from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted
-from sureshot.trust.assess import ABSTAIN
 from sureshot.trust.card import COVERAGES, Calibration, sigmoid
 from sureshot.trust.fit import fit_card, labelled
-from sureshot.trust.signals import (
-    RESULTS,
-    UNKNOWN,
-    QueryContext,
-    fit_temperature,
-    query_signals,
-    result_signals,
-    top_is_relevant,
-)
+from sureshot.trust.signals import UNKNOWN, QueryContext, top_is_relevant
 
 _PLACES = 6  # whose percentages are looked at one by one
+_PASSED_OVER = 0.1  # share of the queries with their video that may be called absent
 _SUREST = 0.7  # share of the queries whose coverage is looked at by itself
 _TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.evidence`
 
@@ -87,26 +79,25 @@ def cross_fitted(
 class Predictions:
     """What was predicted of each query, and which of its first results are relevant.
 
+    Each query is asked twice: with all videos, and with its own taken away, ``gone``.
+
     Attributes:
-        p_relevant: probability that each of the first ten results is right; ``mass`` their softmax
-            at the temperature of the calibration.
+        known: probability that each of the first ten results is right, known that its video is
+            there.
         relevant: whether each of them is the video sought.
-        p_inside: p-value of "its video is there".
-        absent_p_top1, absent_p_inside: probability that the first result is right, and the same
-            p-value, once the query's own video is gone.
+        first, here, called: probability that the first result is right and that its video is there,
+            where that is not known; and whether the answer is called absent.
+        gone_first, gone_here, gone_called: the same with its video gone.
     """
 
-    p_relevant: Float64[np.ndarray, "queries results"]
-    mass: Float64[np.ndarray, "queries results"]
+    known: Float64[np.ndarray, "queries results"]
     relevant: Bool[np.ndarray, "queries results"]
-    p_inside: Float64[np.ndarray, " queries"]
-    absent_p_top1: Float64[np.ndarray, " queries"]
-    absent_p_inside: Float64[np.ndarray, " queries"]
-
-    @property
-    def p_top1(self) -> Float64[np.ndarray, " queries"]:
-        """Probability that the first result is right."""
-        return self.p_relevant[:, 0]
+    first: Float64[np.ndarray, " queries"]
+    here: Float64[np.ndarray, " queries"]
+    called: Bool[np.ndarray, " queries"]
+    gone_first: Float64[np.ndarray, " queries"]
+    gone_here: Float64[np.ndarray, " queries"]
+    gone_called: Bool[np.ndarray, " queries"]
 
 
 def predict_unseen(
@@ -118,12 +109,15 @@ def predict_unseen(
     """What each calibration says of its queries, in the order of the queries."""
     found = []
     for card, rows in parts:
-        present, own, known = scores[rows], owner[rows, None], about.of(rows)
-        absent = np.where(own == np.arange(scores.shape[1]), -np.inf, present)
-        order, p_relevant = card.p_relevant(present, known)
-        _, signals = result_signals(present, card.temperature, results=RESULTS)
-        values = p_relevant, sigmoid(signals.logit), order == own, card.p_inside(present, known)
-        found.append((*values, card.p_top1(absent, known), card.p_inside(absent, known)))
+        own, context = owner[rows, None], about.of(rows)
+        gone = np.where(own == np.arange(scores.shape[1]), -np.inf, scores[rows])
+        order, known = card.p_right(scores[rows], context, prior=1)
+        columns = [known, order == own]
+        for asked in (scores[rows], gone):
+            here = card.p_present(asked, context)
+            called = card.called_absent(asked, context)
+            columns += [here * card.p_first(asked, context), here, called]
+        found.append(columns)
     back = np.argsort(np.concatenate([rows for _, rows in parts]))
     return Predictions(*(np.concatenate(column)[back] for column in zip(*found, strict=True)))
 
@@ -251,6 +245,56 @@ class AbsentRow:
     caught: float
 
 
+def fit_temperature(
+    scores: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
+) -> float:
+    """The T at which softmax(s / T) gives the relevant videos the most likelihood.
+
+    Minimises the mean of -log of the total probability of each query's relevant videos over log T,
+    by golden sections between 1/1000 and 1000 times the spread of the scores. Queries without a
+    relevant video, and those with nothing else, do not count.
+    """
+    counts = relevant.any(1) & ~relevant.all(1)
+    if not counts.any():
+        raise SureshotError(
+            "No query has both a relevant video and another one; a temperature needs some."
+        )
+    below, sought = scores[counts].astype(np.float64), relevant[counts]
+    below -= below.max(1, keepdims=True)
+    spread = float(below[np.isfinite(below)].std()) or 1.0
+
+    def loss(log_t: float) -> float:
+        z = np.exp(below / np.exp(log_t))
+        share = np.where(sought, z, 0).sum(1) / z.sum(1)
+        return float(-np.log(np.maximum(share, 1e-300)).mean())
+
+    low, high = np.log(spread) - np.log(1000), np.log(spread) + np.log(1000)
+    while high - low > 1e-4:
+        step = (np.sqrt(5) - 1) / 2 * (high - low)
+        if loss(high - step) <= loss(low + step):
+            high = low + step
+        else:
+            low = high - step
+    return float(np.exp((low + high) / 2))
+
+
+def softmax_signals(
+    scores: Float[np.ndarray, "queries videos"], temperature: float
+) -> tuple[Float64[np.ndarray, " queries"], ...]:
+    """Of p = softmax(s / T) the logit of the largest, the entropy, and T log sum exp(s / T)."""
+    parts = []
+    for rows in row_blocks(*scores.shape):
+        below = scores[rows].astype(np.float64)
+        top = below.max(1)
+        below -= top[:, None]
+        z = np.exp(below / temperature)
+        total = z.sum(1)
+        rest = np.maximum(total - 1, 1e-13)
+        entropy = np.log(total) - (z * below).sum(1) / temperature / total
+        parts.append((-np.log(rest), entropy, top + temperature * np.log(total)))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
+
+
 def plain_confidences(
     scores: Float[np.ndarray, "queries videos"], temperature: float
 ) -> dict[str, Float64[np.ndarray, " queries"]]:
@@ -258,9 +302,10 @@ def plain_confidences(
 
     The highest similarity, the margin and the standard deviation are those that mteb abstains by.
     The last three are one minus the vacuity that DUQ reads as uncertainty, of evidence from raw
-    similarities. The temperature of the softmax was fitted on other queries.
+    similarities.
     """
-    signals = query_signals(scores, temperature)
+    logit, entropy, energy = softmax_signals(scores, temperature)
+    two = -np.sort(-scores, axis=1)[:, :2].astype(np.float64)
 
     def belief(evidence: Callable[[np.ndarray], np.ndarray]) -> Float64[np.ndarray, " queries"]:
         """The share of the mass that evidence holds, which is all but the vacuity."""
@@ -269,12 +314,12 @@ def plain_confidences(
         return mean / (mean + 1)
 
     return {
-        "highest similarity": signals.top,
-        "margin": signals.margin,
+        "highest similarity": two[:, 0],
+        "margin": two[:, 0] - two[:, -1],
         "standard deviation": scores.astype(np.float64).std(1),
-        "softmax probability": signals.top_logit,
-        "entropy": -signals.entropy,
-        "energy": signals.top - signals.top_less_lse,
+        "softmax probability": logit,
+        "entropy": -entropy,
+        "energy": energy,
         "DUQ 1-u, ReLU evidence": belief(lambda s: np.maximum(s, 0)),
         "DUQ 1-u, softplus evidence": belief(lambda s: np.logaddexp(0, s)),
         "DUQ 1-u, exp evidence": belief(lambda s: np.exp(np.minimum(s / _TAU, _LARGEST))),
@@ -353,7 +398,7 @@ _WIDTH = 100
 OURS = "P(first is right)"
 BEST = "highest similarity"
 SOFTMAX = "softmax"
-INSIDE = "p-value of its being there"
+HERE = "P(it is there)"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -369,9 +414,12 @@ class TrustReport:
         refused: why nothing could be calibrated; then there are only orders.
         calibration: how it was calibrated.
         gain: AUROC of ours minus that of the highest similarity.
-        probabilities: of a right first result; ``results``: of each of the first ten.
+        probabilities: of a right first result where the video is there; ``unknown``: where half
+            of the queries are asked without their video, and it is not known which.
         absent: how each signal separates queries with and without their video.
-        false_abstention: share of queries whose video is there and that are called absent at 10 %.
+        false_abstention: share of queries whose video is there and that are called absent.
+        rejection: F1 of calling those absent whose video is not there, as Generalized Moment
+            Retrieval measures it (Rej-F1).
         reliability: bins of each probability, by its name.
         confidences: confidence of each query, by the name of the signal.
         sizes: number of videos in the set of each query, by coverage.
@@ -393,11 +441,12 @@ class TrustReport:
     orders: tuple[Order, ...] = ()
     gain: Interval | None = None
     probabilities: tuple[Probability, ...] = ()
-    results: tuple[Probability, ...] = ()
+    unknown: tuple[Probability, ...] = ()
     places: tuple[PlaceRow, ...] = ()
     sets: tuple[SetRow, ...] = ()
     absent: tuple[AbsentRow, ...] = ()
     false_abstention: Interval | None = None
+    rejection: float | None = None
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
     confidences: Mapping[str, Float[np.ndarray, " queries"]] = field(default_factory=dict)
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
@@ -456,11 +505,11 @@ class TrustReport:
             yield f"AUROC of {OURS} minus that of {BEST}: {_value(self.gain, '+.3f')}"
 
     def _probabilities(self) -> Iterator[str]:
-        yield "\nAre the probabilities of the first result true?"
+        yield "\nAre the probabilities of the first result true, for what is known to be there?"
         yield "Best ECE: that of a perfect probability with as few queries."
         yield from _probability_table(self.probabilities)
-        yield f"\nAnd for each of the first {min(RESULTS, self.videos)} results?"
-        yield from _probability_table(self.results)
+        yield "\nAnd where half of the queries are asked without their video?"
+        yield from _probability_table(self.unknown)
         yield "\nPredicted at each place, and how often it is right:"
         rows = (
             [f"{row.place}", _percent(row.predicted), _percent(row.right)] for row in self.places
@@ -494,7 +543,7 @@ class TrustReport:
         if self.false_abstention is not None:
             yield (
                 f"Called absent though the video is there: {_percents(self.false_abstention)} of "
-                f"the queries; {100 * ABSTAIN:.0f} % are allowed."
+                f"the queries; Rej-F1 {100 * (self.rejection or 0):.1f} %."
             )
 
 
@@ -590,38 +639,40 @@ def measure(
         )
     calibration, warnings = _described([one for one, _ in parts], card, report)
     found = predict_unseen(parts, scores, owner, about)
-    # The fits differ a little; signals are compared over all queries, so at one temperature.
-    temperature = float(np.exp(np.mean([np.log(one.temperature) for one, _ in parts])))
-    confidences = {OURS: found.p_top1, **plain_confidences(scores, temperature), **of_papers}
-    predicted = {OURS: found.p_top1, f"{SOFTMAX}, fitted temperature": found.mass[:, 0]}
+    # The baselines may see all labels; ours has seen none of those that it is judged by.
+    temperature = fit_temperature(scores, relevant)
+    ours = found.known[:, 0]
+    confidences = {OURS: ours, **plain_confidences(scores, temperature), **of_papers}
+    scales = {f"{SOFTMAX}, fitted temperature": temperature}
     if scale is not None:
-        logit = query_signals(scores, 1 / scale).top_logit
-        predicted[f"{SOFTMAX}, model's scale {scale:.4g}"] = sigmoid(logit)
-    each = replace(
-        graded, right=found.relevant.ravel(), video=np.repeat(owner, found.relevant.shape[1])
+        scales[f"{SOFTMAX}, model's scale {scale:.4g}"] = 1 / scale
+    predicted = {OURS: ours}
+    predicted |= {name: sigmoid(softmax_signals(scores, t)[0]) for name, t in scales.items()}
+    both = replace(
+        graded,
+        right=np.concatenate([graded.right, np.zeros(len(owner), bool)]),
+        video=np.tile(owner, 2),
     )
-    by_result = {
-        "P(result is right)": found.p_relevant.ravel(),
-        f"{SOFTMAX} of the result": found.mass.ravel(),
-    }
+    unknown = {OURS: np.concatenate([found.first, found.gone_first])}
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
-    ours, theirs = auroc_of(found.p_top1, graded.right), auroc_of(best, graded.right)
+    own, theirs = auroc_of(ours, graded.right), auroc_of(best, graded.right)
     # Random numbers are drawn in this order.
     ordered = orders(confidences, graded)
-    gain = graded.interval(lambda weights: ours(weights) - theirs(weights))
+    gain = graded.interval(lambda weights: own(weights) - theirs(weights))
     first_probabilities = probabilities(predicted, graded)
-    result_probabilities = probabilities(by_result, each)
+    unknown_probabilities = probabilities(unknown, both)
     sets, sizes = [], {}
     for coverage in COVERAGES:
         inside = predicted_sets(parts, scores, coverage, about)
         if inside is not None:
-            sets.append(_set_row(coverage, inside, -confidences["entropy"], found.p_top1, graded))
+            sets.append(_set_row(coverage, inside, -confidences["entropy"], ours, graded))
             sizes[coverage] = inside.sum(1)
     compared = [
         (BEST, best, gone),
-        (INSIDE, found.p_inside, found.absent_p_inside),
-        (OURS, found.p_top1, found.absent_p_top1),
+        (HERE, found.here, found.gone_here),
+        (OURS, found.first, found.gone_first),
     ]
+    called = int(found.called.sum() + found.gone_called.sum())
     return replace(
         report,
         calibration=calibration,
@@ -629,17 +680,21 @@ def measure(
         orders=ordered,
         gain=gain,
         probabilities=first_probabilities,
-        results=result_probabilities,
+        unknown=unknown_probabilities,
         places=tuple(
             PlaceRow(place, float(p.mean()), float(right.mean()))
             for place, p, right in zip(
-                range(1, _PLACES + 1), found.p_relevant.T, found.relevant.T, strict=False
+                range(1, _PLACES + 1), found.known.T, found.relevant.T, strict=False
             )
         ),
         sets=tuple(sets),
         absent=tuple(_absent_row(*signal, graded) for signal in compared),
-        false_abstention=graded.share(found.p_inside < ABSTAIN),
-        reliability={name: reliability(p, graded.right) for name, p in predicted.items()},
+        false_abstention=graded.share(found.called),
+        rejection=float(2 * found.gone_called.sum() / (called + len(owner))),
+        reliability={
+            **{name: reliability(p, graded.right) for name, p in predicted.items()},
+            f"{OURS}, half absent": reliability(unknown[OURS], both.right),
+        },
         confidences=confidences,
         sizes=sizes,
     )
@@ -656,7 +711,7 @@ def _absent_row(
     there = np.repeat([1.0, 0.0], len(present))
     both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
     # Calling so many of the present absent, how many of the absent are caught.
-    cut = np.sort(present)[int(ABSTAIN * len(present))]
+    cut = np.sort(present)[int(_PASSED_OVER * len(present))]
     return AbsentRow(
         signal=signal,
         auroc=both.interval(auroc_of(values, there)),

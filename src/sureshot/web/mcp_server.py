@@ -17,7 +17,7 @@ from pydantic import BaseModel, Field
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.library import catalog
 from sureshot.library.clips import export_name, still
-from sureshot.library.results import Answer
+from sureshot.library.results import Answer, Answerable
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain, printable
 from sureshot.web.media import ClipCache, check_length, cut_film
@@ -46,7 +46,7 @@ class FoundMoment(BaseModel):
     end: float = Field(description="Second at which it ends.")
     peak: float = Field(description="Second of the frame that fits best.")
     probability: float | None = Field(
-        description="That it is right, if anything here is; null where it is unknown."
+        description="That it is right, 0 to 1; null if not calibrated."
     )
     score: float = Field(description="Similarity; it orders the moments of one search only.")
     is_there: bool = Field(description="Whether the file is there now.")
@@ -64,14 +64,14 @@ class FoundMoments(BaseModel):
 
     sentence: str = Field(description="How far to trust the result, in words.")
     probability: float | None = Field(
-        description="That the first moment is right, if anything here is; null if not calibrated."
+        description="That the first moment is right, 0 to 1; null if not calibrated."
     )
     present: float | None = Field(
-        description="Share of searches for what is there whose best moment stands out no more; "
-        "small means that it is probably not there."
+        description="That what was asked for is in these videos, 0 to 1; null if not calibrated."
     )
-    answerable: bool | None = Field(
-        description="False where it is probably not in these videos; null if not calibrated."
+    answerable: Answerable = Field(
+        description='"yes" where that is 0.8 or more, "no" where it is probably not in these '
+        'videos, else "unknown".'
     )
     searched: str = Field(description="The query, its misspelt words corrected.")
     moments: list[FoundMoment] = Field(description="Best first.")
@@ -219,8 +219,8 @@ def _found(answer: Answer) -> FoundMoments:
     return FoundMoments(
         sentence=plain("".join(answer.verdict)) if answer.hits else nothing,
         probability=None if known is None else round(known.right, 4),
-        present=None if known is None else round(known.present, 4),
-        answerable=None if known is None else answer.status != "probably not here",
+        present=None if answer.present is None else round(answer.present, 4),
+        answerable=answer.answerable,
         moments=[
             FoundMoment(
                 video=one["id"],
@@ -228,7 +228,7 @@ def _found(answer: Answer) -> FoundMoments:
                 start=one["start"],
                 end=one["end"],
                 peak=one["peak"],
-                probability=one["relevant"],
+                probability=one["probability"],
                 score=one["score"],
                 is_there=not one["missing"],
             )

@@ -96,13 +96,19 @@ async def search(
     correct: Annotated[
         bool, Query(description="Replace misspelt words by the nearest that the model knows.")
     ] = True,
+    prior: Annotated[
+        float | None,
+        Query(description="Share of searches that are for what is in the index.", gt=0, le=1),
+    ] = None,
+    present: Annotated[
+        bool, Query(description="It is known to be in the index: count that in.")
+    ] = False,
 ) -> Response:
     """Moments that a sentence describes, best first."""
 
     def find(searcher: Searcher, **wanted: Any) -> Answer:
-        return session.batcher.search(
-            searcher, q, coverage=coverage, min=min, correct=correct, **wanted
-        )
+        wanted |= {"coverage": coverage, "min": min, "prior": prior, "present": present}
+        return session.batcher.search(searcher, q, correct=correct, **wanted)
 
     return await _page(request, session, session.searches, find, options, cursor)
 
@@ -394,7 +400,7 @@ def judged(
 )
 @queued("searches")
 def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedReply:
-    """Judge hits of a query; from ten judged searches on, percentages are learned from them."""
+    """Judge hits of a query; from five judged searches on, percentages are learned from them."""
     if any(moment.start >= moment.end for moment in body.moments):
         raise QueryError("A moment must end after it starts.")
     moments = [
@@ -408,7 +414,7 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
     ]
     searcher = session.searcher()
     kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
-    if kept.telling >= JUDGED:
+    if len(kept) >= JUDGED:
         learner.learn()
     return _judged(session, learner, body.query)
 

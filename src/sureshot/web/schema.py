@@ -103,7 +103,7 @@ class _Text(BaseModel):
 
     peak: str
     range: str
-    relevant: str
+    probability: str
 
 
 class _First(BaseModel):
@@ -167,7 +167,7 @@ FilmReply = model_of(
     url=str,
     first=(_First | None),
 )
-StatusReply = model_of(catalog.Contents, base=Document, without=("telling",), summary=str)
+StatusReply = model_of(catalog.Contents, base=Document, without=("absent",), summary=str)
 
 
 _ERRORS = {

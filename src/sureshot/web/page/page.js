@@ -2,7 +2,7 @@
 // come from the API as the terminal prints them.
 
 const $ = (id) => document.getElementById(id);
-const FILTERS = ["folder", "shortest", "longest", "since", "until", "min"];
+const FILTERS = ["folder", "shortest", "longest", "since", "until", "min", "present"];
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, … }
 let chosen = -1; // place of the hit that keys go to
@@ -177,7 +177,7 @@ function show(anew) {
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
   $("absent").hidden = !new URLSearchParams(location.search).has("q") || !answer.hits.length;
-  $("worth").textContent = answer.note + (answer.hint ? " Rate ten searches to calibrate them to yours." : "");
+  $("worth").textContent = answer.note + (answer.hint && !answer.confidence.personal ? " Rate a few searches to fit them to yours." : "");
   const left = new URLSearchParams(location.search).has("min");
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
@@ -253,7 +253,7 @@ function row(hit, place) {
   const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
   const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.text}` })));
-  const words = hit.text.relevant ? make("span", { className: "percent", textContent: `${hit.text.relevant} ` }) : null;
+  const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
   const times = make("span", { textContent: `best at ${hit.text.peak} · ${hit.text.range}` });
   const deed = (text, act, attributes = {}) => {
     const button = make("button", { type: "button", textContent: text, attributes });

@@ -6,7 +6,7 @@
 #   docker run -v ~/Videos:/videos:ro -v sureshot:/data sureshot index /videos
 #
 # The index is in the volume /data. The page listens beyond the container, so it asks for the password,
-# the first line of that file, which the account 1000 must be allowed to read.
+# the first line of that file, which must be the account 1000's and no one else's to read (chmod 600).
 
 FROM python:3.13-slim AS build
 COPY pyproject.toml README.md LICENSE NOTICE /source/

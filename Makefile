@@ -80,7 +80,7 @@ clean:
 	rm -rf $(VENV) .cache dist
 
 # uv is quicker than pip, where there is one and it finds all that pip finds: it knows nothing of
-# pip's settings. In the environment itself it would take 60 MB.
+# pip's settings. In the environment itself it takes 60 MB, which only development is worth.
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 INSTALL = uv pip install --quiet --python $(BIN)/python $(1) 2> /dev/null || $(PIP) install --no-compile $(1)
 
@@ -91,7 +91,8 @@ $(VENV)/ready: pyproject.toml
 	$(call INSTALL,-e .)
 	touch $@
 
+$(VENV)/ready-dev: export PATH := $(CURDIR)/$(BIN):$(PATH)
 $(VENV)/ready-dev: $(VENV)/ready
-	$(PIP) install --no-compile "$(TORCH)"
+	$(PIP) install --no-compile "$(TORCH)" "uv>=0.5"
 	$(call INSTALL,-e ".[dev$(,)research$(,)s3$(,)openvino]")
 	touch $@

@@ -110,6 +110,13 @@ FORMS: dict[str, dict[str, Any]] = {
         "clusters": 3,
         "width": 8,
     },
+    "hit on experts": {
+        "name": "hit",
+        "experts": ["motion", "audio"],
+        "layers": 2,
+        "heads": 2,
+        "bank": 0,
+    },
     "ce without its parts": {"name": "ce", "gating": False, "weighting": False},
     "ce as printed": {"name": "ce", "gate": "printed"},
     "ce of frames": {"name": "ce", "experts": ["frames"]},
@@ -124,7 +131,13 @@ _CORE = {
     *("duq paper distance=boundary", "duq paper without text", "duq control"),
     *("duq well_posed aggregation=pie", "duq well_posed pooling=mlp"),
     *("uatvr paper", "uatvr as released", "uatvr baseline", "uatvr weighted soft"),
-    *("hit without a bank", "clip2video with neither", "pcme as released", "pcme balanced"),
+    *(
+        "hit without a bank",
+        "hit on experts",
+        "clip2video with neither",
+        "pcme as released",
+        "pcme balanced",
+    ),
     *("tmass paper", "tmass tried", "ce of two by netvlad", "ce without its parts"),
     *("dvtr paper kl triplet", "dvtr triplet", "dvtr pcme", "dvtr on clip2video", "dvtr on hit"),
 }

@@ -11,7 +11,7 @@ from sureshot.models.systems.base import Codes, objective
 from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.research.training.optim import groups
 from tests.models.layers.weights import shake
-from tests.models.systems.every import WIDTH, texts, videos
+from tests.models.systems.every import WIDTH, system, texts, videos
 
 LEVELS = ("feature", "semantic")
 
@@ -214,3 +214,20 @@ def test_a_text_may_be_as_long_as_it_says() -> None:
         hit(longest=4).texts(texts(3))
     with pytest.raises(SureshotError, match="A sequence of 4 tokens is longer than the 3"):
         hit(longest=3).videos(videos(3))
+
+
+def test_an_expert_that_is_not_there_is_named_with_those_that_are() -> None:
+    with pytest.raises(SureshotError, match=r"names 'faces', .* there are: audio, motion"):
+        system("hit on experts", experts=["motion", "faces"])
+
+
+def test_a_video_is_the_rows_of_its_experts_and_nothing_else() -> None:
+    made, films = system("hit on experts").eval(), videos(6)
+    assert made.reads_experts and not made.searches
+    other = films._replace(frames=torch.randn_like(films.frames))
+    codes, same = made.videos(films), made.videos(other)
+    assert all(torch.equal(codes[name], same[name]) for name in codes)
+    found = films.which.any(-1)
+    moved = films._replace(experts=films.experts + found[..., None])
+    changed = (made.videos(moved)["semantic"] - codes["semantic"]).abs().sum(1) > 1e-4
+    assert torch.equal(changed, found.any(1))  # those without any expert are all alike

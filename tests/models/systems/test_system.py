@@ -230,6 +230,7 @@ def test_losses_are_finite_and_reach_every_weight(form: str, count: int) -> None
 def test_a_nan_is_not_hidden(form: str) -> None:
     made, words, films = system(form), texts(4), videos(4)
     films.frames[2, 0, 3] = torch.nan
+    films.experts[2, films.which[2].any(-1), 0] = torch.nan
     losses = made.losses(made.texts(words), made.videos(films))
     assert objective(losses, made.weights).isnan()
     assert losses["similarity"].isnan()
@@ -278,8 +279,9 @@ def test_known_pairs_are_learned(form: str) -> None:
 
     assert right() < 0.25
     steps = max([15, *(n for name, n in LATER.items() if name in form)])
-    train(model, *pairs, steps, enough=lambda: right() > 0.9)
-    assert right() > 0.9
+    most = 0.8 if form == "hit on experts" else 0.9  # every sixth video has no expert
+    train(model, *pairs, steps, enough=lambda: right() > most)
+    assert right() > most
 
 
 def test_the_scale_is_learned_and_held() -> None:
@@ -346,7 +348,7 @@ DEFAULTS = {
     "duq_released": "4 8 10 0.1 0.0001 77 None",
     "dvtr": "{'name': 'clip4clip'} well_posed own wasserstein wasserstein 7 0.5 None mean 0.05 0.1"
     " True",
-    "hit": f"4 8 77 0.995 4096 1.0 1.0 0.5 {1 / 0.07}",
+    "hit": f"() 4 8 77 0.995 4096 1.0 1.0 0.5 {1 / 0.07}",
     "pcme": "well_posed distance 7 False sum 0.0 1e-05 15.0 15.0",
     "tmass": "well_posed None 1.0 0.8 12 None None 0.3 None",
     "uatvr": "well_posed True None 2 4 8 weighted True None True learned 7 0.01 0.0001 12 77 None",

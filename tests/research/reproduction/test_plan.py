@@ -4,6 +4,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from sureshot import research
@@ -429,6 +430,38 @@ def test_a_plan_of_a_paper_runs_on_a_small_clip(tiny, tmp_path, paper, table, pa
     assert run.variant == row and run.scores["R@1"] >= 0
     assert not (tmp_path / "cache").exists()  # no features of an encoder that is trained
     assert list((tmp_path / "frames").glob("*/*.jpg"))
+
+
+def test_tables_on_experts_run_once_their_features_are_named(tiny, tmp_path):
+    """No result: features of chance of twelve videos, one epoch."""
+    text = (ROOT / "plans" / "published-dvtr.toml").read_text()
+    with pytest.raises(SureshotError, match=r"12 rows left out on MSVD.*names no experts"):
+        research.reproduce("dvtr-13", ROOT / "plans" / "published-dvtr.toml", to=tmp_path)
+    draw, folder = np.random.default_rng(0), tmp_path / "experts"
+    for name, size in (("audio", 5), ("motion", 7)):
+        (folder / name).mkdir(parents=True)
+        for number in range(12):
+            np.save(folder / name / f"video{number}.npy", draw.normal(size=(3, size)))
+    text = text.replace("../recipes/published", str(ROOT / "recipes/published"))
+    text = text.replace("[encoders]\n", '[encoders]\nexperts = "tiny"\n')
+    text = text.replace(
+        'root = "$SURESHOT_DATA/msvd"\n', f'root = "{tiny}/msvd"\nexperts = "{folder}"\n'
+    )
+    named = 'systems = ["hit"]\nsettings = { experts = ["audio", "motion"], bank = 0 }\n'
+    (tmp_path / "plan.toml").write_text(f"{text}{SHORT}\n[[cases]]\n{named}")
+    made = research.reproduce(
+        "dvtr-13",
+        tmp_path / "plan.toml",
+        to=tmp_path,
+        seeds=1,
+        part="7/12",
+        cache=tmp_path / "cache",
+    )
+    (run,) = made.runs["dvtr-13"]
+    assert run.variant == "temperature=0.07" and run.scores["R@1"] >= 0
+    data = PlanData(tmp_path / "plan.toml")
+    rows, left_out = data.rows(find_table("dvtr-4"), Target("msvd", data.plan.data["msvd"]))
+    assert "DVTR + HiT" in [row.name for row in rows] and not any("DVTR" in one for one in left_out)
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,10 @@ and the score is a mean of the cosines of the two levels. Keys and banks serve t
 Differs:
     HiT published no code, so depth, momentum, size of the banks, weights, temperature and the way
     tokens are pooled are guesses; all but the last are settings. The paper's text transformer is a
-    BERT and its videos are those of several experts. Here tokens are what the encoder gives, at
-    equal length, and the sentence stands before the words as BERT's first token does.
+    BERT and its videos are features of several experts: with ``experts`` so they are here, each
+    row mapped to the width of the texts by a layer of its expert, which also has a vector of its
+    own as in MMT. Otherwise they are the frames of the encoder. Tokens enter at equal length, and
+    the sentence stands before the words as BERT's first token does.
 
     The slow copies are those of the transformers. What is before them, a linear stem or an
     encoder that is tuned, has no copy: keys are made of its present tokens, without a gradient.
@@ -29,7 +31,7 @@ Differs:
 """
 
 import copy
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
@@ -38,12 +40,21 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
+from sureshot.errors import SureshotError
+from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.layers.pooling import masked_mean, unit
-from sureshot.models.layers.transformer import Transformer, embedding, places
+from sureshot.models.layers.transformer import Transformer, embedding, linear, places
 from sureshot.models.losses.contrastive import Eta, key_nce
 from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
-from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens
-from sureshot.settings import Within
+from sureshot.models.systems.base import (
+    Codes,
+    Sizes,
+    System,
+    SystemConfig,
+    TextTokens,
+    VideoTokens,
+)
+from sureshot.settings import Within, build
 
 _LEVELS = ("feature", "semantic")
 _LOSSES = ("feature_similarity", "similarity")  # of the levels
@@ -55,8 +66,10 @@ class HitConfig(SystemConfig):
     """Settings of HiT; every default is a guess.
 
     Attributes:
+        experts: names of extracted features that are read in place of the frames; none are the
+            frames.
         layers: blocks of each transformer. With one, both levels are the same.
-        longest: most words and frames the transformers can place.
+        longest: most words and frames, or rows of all experts, the transformers can place.
         momentum: share of its old weights that a slow copy keeps at each step.
         bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
         feature_weight: w_f, weight of the loss of the feature level.
@@ -66,6 +79,7 @@ class HitConfig(SystemConfig):
         scale: first value of the logit scale; 1 / 0.07 as in MoCo.
     """
 
+    experts: tuple[str, ...] = ()
     layers: Annotated[int, Within(1, 100)] = 4
     heads: int = 8
     longest: Annotated[int, Within(1, 100_000)] = 77
@@ -101,6 +115,41 @@ class Levels(nn.Module):
         return codes | {"semantic": unit(masked_mean(seen, mask))}
 
 
+class ExpertTokens(nn.Module):
+    """Rows of experts as tokens of one width, after one that stands for a video without any.
+
+    Args:
+        given: all experts of the videos, as `sureshot.models.encoders.experts.pack` orders them.
+        names: those that are read.
+    """
+
+    def __init__(self, given: ExpertSizes, names: Sequence[str], width: int) -> None:
+        super().__init__()
+        known = dict(given)
+        for name in names:
+            if name not in known:
+                raise SureshotError(
+                    f"Setting system.experts names {name!r}, which is not there; there are: "
+                    f"{', '.join(known) or 'none'}. They come from the folder named by "
+                    "train.experts."
+                )
+        self._places = [[name for name, _ in given].index(name) for name in names]
+        self.maps = nn.ModuleList(linear(known[name], width) for name in names)
+        self.kinds = embedding(len(names) + 1, width)  # the last is that of none
+
+    def forward(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
+        """Tokens, and which of them are real: at least one of each video."""
+        found = tokens.frames.new_zeros(*tokens.which.shape[:2], self.kinds.embedding_dim)
+        mask = torch.zeros_like(tokens.which[..., :0]).any(-1)
+        for number, (place, project) in enumerate(zip(self._places, self.maps, strict=True)):
+            of_it = tokens.which[..., place]
+            rows = project(tokens.experts[..., : project.in_features]) + self.kinds.weight[number]
+            found = torch.where(of_it[..., None], rows, found)
+            mask = mask | of_it
+        none = self.kinds.weight[-1].expand(len(found), 1, -1)
+        return torch.cat([none, found], 1), torch.cat([~mask.any(1, keepdim=True), mask], 1)
+
+
 class HiT(System):
     """HiT.
 
@@ -118,9 +167,21 @@ class HiT(System):
     banks: Float[Tensor, "levels sides bank dim"]
     stored: Tensor
 
-    def __init__(self, config: HitConfig, width: int) -> None:
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
+    ) -> "HiT":
+        """As `System.from_settings`; the sizes are those of all experts."""
+        return cls(build(HitConfig, values, key), sizes.dim, sizes.experts)
+
+    def __init__(self, config: HitConfig, width: int, experts: ExpertSizes = ()) -> None:
         super().__init__(config.scale)
         self.config = config
+        self.reads_experts = bool(config.experts)
+        self.searches = not self.reads_experts  # an index keeps frames alone
+        self.expert_tokens = None
+        if config.experts:
+            self.expert_tokens = ExpertTokens(experts, config.experts, width)
         self.weights: Mapping[str, float] = {
             "feature_similarity": config.feature_weight,
             "similarity": config.semantic_weight,
@@ -151,7 +212,7 @@ class HiT(System):
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """As of texts."""
-        return self._codes(self.video, self.video_key, tokens.frames, tokens.mask)
+        return self._codes(self.video, self.video_key, *self._seen(tokens))
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Mean of the cosines of both levels, in [-1, 1]."""
@@ -188,9 +249,17 @@ class HiT(System):
         return self.text.feature(given, mask), mask
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
-        """Frames at the feature level, which is computed once more."""
+        """Frames or rows of experts at the feature level, which is computed once more."""
         del codes
-        return self.video.feature(tokens.frames, tokens.mask), tokens.mask
+        seen, mask = self._seen(tokens)
+        return self.video.feature(seen, mask), mask
+
+    def _seen(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
+        """What a video consists of: its frames, or the rows of its experts."""
+        if self.expert_tokens is None:
+            return tokens.frames, tokens.mask
+        found: tuple[Tokens, Mask] = self.expert_tokens(tokens)
+        return found
 
     def _codes(self, query: nn.Module, key: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
         codes: Codes = query(tokens, mask)

@@ -371,8 +371,9 @@ class Plan:
 
 def reads_experts(system: Mapping[str, Any]) -> bool:
     """Whether a system, or the one that it is put on, reads features of experts."""
-    kind = find_system(str(system.get("base", system)["name"]))
-    return kind is not None and kind.reads_experts
+    settings = system.get("base", system)
+    kind = find_system(str(settings["name"]))
+    return kind is not None and (kind.reads_experts or bool(settings.get("experts")))
 
 
 def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
@@ -511,7 +512,7 @@ class PlanData:
         name, data = self._encoders(target).get(variant.encoder, encoder.name), target.data
         protocol = self.plan.protocol(trained_as, target.name)
         train, val = replace(data.train, protocol=protocol or data.train.protocol), data.val
-        if not reads_experts(variant.system):
+        if not reads_experts(self.plan.system(variant.system, target.name)):
             train, val = replace(train, experts=None), val and replace(val, experts=None)
         return Recipe(
             train=(train,),
@@ -566,8 +567,10 @@ class PlanData:
         """Why a row is not run on a data set of the paper; nothing if it is."""
         if row.encoder and row.encoder not in encoders:
             return f"[encoders] of the plan names no {row.encoder}"
-        if row.encoder == "experts" and not reads_experts(row.system):
-            return "it reads no features of experts"
+        if row.encoder == "experts" and not reads_experts(
+            self.plan.system(row.system, target.name)
+        ):
+            return "it reads no features of experts (HiT those that its setting experts names)"
         if row.encoder == "experts" and target.data.train.experts is None:
             return "the plan names no folder of their features as experts of each part"
         system = row.trained_system

@@ -68,7 +68,7 @@ OTHERS: dict[str, Any] = {
     "clusters": 3,
     "deviation": 0.003,
     "dropout": 0.0,
-    "experts": ["frames", "audio"],
+    "experts": ["audio"],
     "feature_share": 0.2,
     "feature_weight": 0.5,
     "floor": 0.0,
@@ -218,7 +218,8 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 def reads_experts(settings: Settings) -> bool:
-    return "ce" in (settings["name"], settings.get("base", {}).get("name"))
+    own = settings.get("base", settings)
+    return own["name"] == "ce" or "experts" in own
 
 
 def common(settings: Settings) -> Settings:

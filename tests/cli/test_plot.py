@@ -144,6 +144,6 @@ def test_the_list_needs_nothing_else(sureshot):
 def test_without_matplotlib_the_error_says_what_to_install(plot, monkeypatch):
     import sys
 
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     ran = plot("matrices", "duq")
     assert ran.code == 1 and "pip install 'matplotlib>=" in ran.err

@@ -178,6 +178,8 @@ def try_case(number: int, world: World, right: dict[bool, Library], db: Path, ou
     part, what = damage(db, random.Random(f"damage/{SEED}/{number}"))
     out.write_text(json.dumps([f"damage: {part}", what, "WRONG: ended the process"]))
     found, said = searched(db, world), check(db)
+    if part.endswith("of videos") and found.startswith("an error"):
+        found = f"WRONG: {found}, though all windows are there"
     went = f"{found}; check: {said}"
     if "WRONG" not in went and not said.startswith("no mend"):
         went = f"{found}; {made_right(db, world, right)}"

@@ -92,32 +92,43 @@ def test_an_index_is_made_again_once_the_old_one_is_gone(
     assert find_faults(str(place)) == []
 
 
-def test_who_waited_for_a_deleted_index_locks_the_new_one(
-    place: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("again", [False, True], ids=["deleted", "replaced"])
+def test_who_waited_for_a_deleted_index_locks_the_new_one_or_none(
+    place: Path, monkeypatch: pytest.MonkeyPatch, again: bool
 ) -> None:
-    waits, has, may_end = threading.Event(), threading.Event(), threading.Event()
+    waits, swapped, has, may_end = (threading.Event() for _ in range(4))
+    errors: list[OSError] = []
 
     def wait() -> None:
-        with write_lock(str(place)):
+        try:
+            with write_lock(str(place)):
+                has.set()
+                may_end.wait(60)
+        except FileNotFoundError as error:
+            errors.append(error)
             has.set()
-            may_end.wait(60)
 
     def pause(_: float) -> None:
         waits.set()
-        time.sleep(0.001)
+        swapped.wait(60)
 
-    monkeypatch.setattr(locks, "time", type("", (), {"sleep": pause, "monotonic": time.monotonic}))
+    clock = type("", (), {"sleep": pause, "monotonic": time.monotonic})
     thread = threading.Thread(target=wait)
     with write_lock(str(place)):
+        monkeypatch.setattr(locks, "time", clock)
         thread.start()
         assert waits.wait(60)
         place.rename(place.parent / "old")
-        make_store(place)
-    try:
+        if again:
+            make_store(place)
+        swapped.set()
         assert has.wait(60)
-        monkeypatch.setattr(locks, "_PATIENCE", 0.05)
-        with pytest.raises(StoreError, match="has been writing"), write_lock(str(place)):
-            raise AssertionError("held twice")
+    try:
+        assert bool(errors) != again
+        if again:
+            monkeypatch.setattr(locks, "_PATIENCE", 0.0)
+            with pytest.raises(StoreError, match="has been writing"), write_lock(str(place)):
+                raise AssertionError("held twice")
     finally:
         may_end.set()
         thread.join()

@@ -212,8 +212,10 @@ def delete_index(location: str) -> None:
     if is_remote(location):
         _delete_remote(location)
         return
-    with as_store_error(location, "delete"), exclusive(location, patience=_PATIENCE) as ended:
-        if ended is False:
+    gone = contextlib.suppress(FileNotFoundError)  # another process has deleted it meanwhile
+    ended = exclusive(location, patience=_PATIENCE)
+    with as_store_error(location, "delete"), gone, ended as free:
+        if free is False:
             raise StoreError(
                 f"Another process is writing to the index at {location}, so it was not deleted. "
                 f"Wait until that has ended, or end it, then run the same command again."

@@ -1,6 +1,7 @@
 """What an index holds, and how it is taken away."""
 
 import os
+import re
 import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -9,7 +10,6 @@ import pytest
 
 from sureshot.errors import QueryError, StoreError
 from sureshot.library.catalog import (
-    VideoFilter,
     has_index,
     list_videos,
     remove,
@@ -18,6 +18,7 @@ from sureshot.library.catalog import (
     video_values,
 )
 from sureshot.library.search import open_index
+from sureshot.library.video_filter import VideoFilter
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.store.vector_search import VideoSet
@@ -177,30 +178,28 @@ def films(tmp_path_factory):
     return root / "v", open_index(root / "db")
 
 
+def days_of(answer):
+    return [int(hit.path.parent.name) for hit in answer]
+
+
 def found(films, **wanted):
-    searcher = films[1]
-    folder = VideoFilter(**wanted).videos(searcher.store)
-    return sorted(
-        {
-            int(hit.path.parent.name)
-            for hit in searcher.search("red", folder=folder, limit=9, merge_copies=False)
-        }
-    )
+    return sorted(days_of(films[1].search("red", limit=9, merge_copies=False, **wanted)))
 
 
 @pytest.mark.parametrize(
     "wanted, days",
     [
         ({}, [1, 2, 3]),
-        ({"shortest": 2.0}, [2, 3]),
-        ({"longest": 2.0}, [1, 2]),
-        ({"shortest": 1.5, "longest": 3.0}, [2]),
+        ({"longer": 2.0}, [2, 3]),
+        ({"shorter": 2.0}, [1, 2]),
+        ({"longer": 1.5, "shorter": 3.0}, [2]),
         ({"since": date(2024, 1, 2)}, [2, 3]),
         ({"until": date(2024, 1, 2)}, [1, 2]),
         ({"since": date(2024, 1, 2), "until": date(2024, 1, 2)}, [2]),
-        ({"since": date(2024, 1, 2), "longest": 3.0}, [2]),
-        ({"longest": 0.5}, []),
-        ({"longest": 0.0}, []),
+        ({"since": date(2024, 1, 2), "shorter": 3.0}, [2]),
+        ({"shorter": 0.5}, []),
+        ({"shorter": 0.0}, []),
+        ({"longer": "0:02", "until": "2024-01-02"}, [2]),
     ],
 )
 def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:
@@ -211,12 +210,12 @@ def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
     folder, searcher = films
     assert VideoFilter(folder=folder / "1").videos(searcher.store) == folder / "1"
     assert found(films, folder=folder / "1") == [1]
-    assert found(films, folder=folder / "1", shortest=2.0) == []
+    assert found(films, folder=folder / "1", longer=2.0) == []
 
 
 def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     _, searcher = films
-    some = VideoFilter(longest=2.0).videos(searcher.store)
+    some = VideoFilter(shorter=2.0).videos(searcher.store)
     assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
     assert searcher.rivals("red", folder=some)[1].videos == 2
@@ -224,8 +223,7 @@ def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
 
 def test_an_empty_choice_says_what_was_wanted(films) -> None:
     _, searcher = films
-    wanted = VideoFilter(folder=Path("/v"), shortest=3600.0, until=date(2020, 1, 1))
-    answer = searcher.search("red", folder=wanted.videos(searcher.store))
+    answer = searcher.search("red", folder="/v", longer=3600.0, until=date(2020, 1, 1))
     assert answer.warnings == (
         "Nothing is indexed at or below /v, that lasts 1 h or longer, that changed on 2020-01-01 "
         "or before.",
@@ -233,9 +231,40 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
 
 
 @pytest.mark.parametrize(
-    "wanted",
-    [{"shortest": 3.0, "longest": 2.0}, {"since": date(2024, 1, 2), "until": date(2024, 1, 1)}],
+    "wanted, said",
+    [
+        ({"longer": 3.0, "shorter": 2.0}, "--shorter; exchange them"),
+        ({"since": date(2024, 1, 2), "until": date(2024, 1, 1)}, "--until; exchange them"),
+        ({"longer": -1.0}, "--longer is -1; give seconds, 0 or more"),
+        ({"shorter": "long"}, "'long' is not a time"),
+        (
+            {"since": "yesterday"},
+            "--since is 'yesterday', which is no date; write it as 2024-05-31",
+        ),
+        ({"sort": "length"}, "--sort is 'length'; give best or date"),
+    ],
 )
-def test_what_no_video_can_be_is_told(films, wanted) -> None:
-    with pytest.raises(QueryError, match="exchange them"):
-        VideoFilter(**wanted).videos(films[1].store)
+def test_what_no_video_can_be_is_refused(films, wanted, said) -> None:
+    for find in (films[1].search, lambda _, **kinds: films[1].like(films[0] / "1/a.mp4", **kinds)):
+        with pytest.raises(QueryError, match=re.escape(said)):
+            find("red", **wanted)
+
+
+def test_the_same_hits_come_by_date_and_keep_their_numbers(films) -> None:
+    folder, searcher = films
+    for find in (searcher.search, searcher.like):
+        best, dated = (
+            find(str(folder / "1" / "a.mp4"), merge_copies=False, sort=sort)
+            for sort in ("best", "date")
+        )
+        assert days_of(dated) == sorted(days_of(best), reverse=True)
+        assert {(hit.rank, hit.path) for hit in dated} == {(hit.rank, hit.path) for hit in best}
+        assert "number 1 is the best match" in dated.warnings[-1]
+    few = searcher.search("red", merge_copies=False, sort="date", limit=2)
+    assert {hit.rank for hit in few} == {1, 2}
+
+
+def test_more_like_a_video_takes_the_filters_too(films) -> None:
+    folder, searcher = films
+    alike = searcher.like(folder / "1" / "a.mp4", merge_copies=False, longer=3)
+    assert days_of(alike) == [3]

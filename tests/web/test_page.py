@@ -315,9 +315,9 @@ def test_a_copy_has_its_own_time(page) -> None:
 def test_filters_hold_for_a_search_and_stand_in_its_address(page) -> None:
     search(page, "blue")
     page.locator("#filters summary").click()
-    page.locator("#shortest").fill("10")
-    page.locator("#shortest").press("Tab")
-    page.wait_for_url("**shortest=10*")
+    page.locator("#longer").fill("10")
+    page.locator("#longer").press("Tab")
+    page.wait_for_url("**longer=10*")
     page.get_by_text("that lasts 10 min or longer").first.wait_for()
     page.locator("#unfilter").click()
     page.locator(".hit").first.wait_for()

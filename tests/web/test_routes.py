@@ -37,6 +37,7 @@ def test_a_search_is_that_of_the_terminal(visitor, library) -> None:
 def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
     folder = library.videos / "tapes"
     wanted = {"folder": str(folder), "merge_copies": False, "per_video": 1, "limit": 5}
+    wanted |= {"longer": 1.5, "shorter": 60.0, "since": "2020-01-01", "until": "2100-01-01"}
     reply = visitor.get("/api/search", params=wanted | {"q": "white"}).json()
     told = open_index(library.db).search("white", **wanted | {"folder": folder})
     assert without_time(reply) == without_time(told.to_dict() | {"next": None})
@@ -45,16 +46,23 @@ def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
     assert (reply["hits"], reply["warnings"]) == ([], ["Nothing is indexed at or below /nowhere."])
 
 
-def test_pages_follow_each_other(visitor) -> None:
+@pytest.mark.parametrize("sort", ["best", "date"])
+def test_pages_follow_each_other(visitor, sort) -> None:
     whole = visitor.get("/api/search", params={"q": "red", "limit": 5}).json()
     pages, cursor = [], None
     for _ in range(3):
-        asked = {"q": "red", "limit": 2} | ({} if cursor is None else {"cursor": cursor})
+        asked = {"q": "red", "limit": 2, "sort": sort} | (
+            {} if cursor is None else {"cursor": cursor}
+        )
         page = visitor.get("/api/search", params=asked).json()
         pages += page["hits"]
         cursor = page["next"]
-    assert [hit["rank"] for hit in pages] == [1, 2, 3, 4, 5]
-    assert pages == whole["hits"]
+    assert [{hit["rank"] for hit in pages[at : at + 2]} for at in (0, 2, 4)] == [
+        {1, 2},
+        {3, 4},
+        {5},
+    ]
+    assert sorted(pages, key=lambda hit: hit["rank"]) == whole["hits"]
 
 
 @pytest.mark.parametrize(

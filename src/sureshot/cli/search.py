@@ -25,8 +25,12 @@ from sureshot.cli.terminal import (
     Folder,
     Json,
     Limit,
+    Longer,
     MistypedError,
     Model,
+    Shorter,
+    Since,
+    Until,
     compute_alone,
     examples,
     import_quickly,
@@ -339,6 +343,9 @@ FromFile = Annotated[
     Path | None,
     path_option(metavar="FILE", help="One query per line; - reads standard input."),
 ]
+Sort = Annotated[
+    str, typer.Option(metavar="ORDER", help="best first, or these hits by date, newest first.")
+]
 Explain = Annotated[
     Path | None,
     path_option(metavar="PNG", help="Save a picture of the frames of each hit, with their scores."),
@@ -422,6 +429,7 @@ Judge = Annotated[
 SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
     'sureshot search "a goal" -k 3 --folder ~/Videos/2024 --explain hits.png',
+    'sureshot search "a goal" --since 2024-05-01 --longer 10:00 --sort date',
     "sureshot search --like clip.mp4@0:12",
     "sureshot search --like photo.jpg",
 )
@@ -439,6 +447,11 @@ def search(
     words: MaybeWords = None,
     limit: Limit = 10,
     folder: Folder = None,
+    longer: Longer = None,
+    shorter: Shorter = None,
+    since: Since = None,
+    until: Until = None,
+    sort: Sort = "best",
     like: Like = None,
     from_file: FromFile = None,
     explain: Explain = None,
@@ -478,6 +491,11 @@ def search(
     wanted: dict[str, Any] = {
         "limit": limit,
         "folder": folder,
+        "longer": longer,
+        "shorter": shorter,
+        "since": since,
+        "until": until,
+        "sort": sort,
         "per_video": per_video,
         "merge_copies": merge_copies,
     }
@@ -700,10 +718,10 @@ def player_of(path: Path, at: float, *, platform: str = sys.platform) -> tuple[l
 
 def play_hit(answer: "Answer", number: int) -> str:
     """Start a player with one hit of an answer, and leave it running; what to know about it."""
-    if not 1 <= number <= len(answer):
+    hit = next((hit for hit in answer if hit.rank == number), None)
+    if hit is None:
         hits = counted(len(answer), "hit")
         raise QueryError(f"There is no hit {number} to open; the answer has {hits}.")
-    hit = answer[number - 1]
     if hit.away:
         raise QueryError(f"{plain(hit.path)} is not there now; is its disk connected?")
     if hit.missing:

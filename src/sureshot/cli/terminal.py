@@ -88,6 +88,30 @@ Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
         "--folder", metavar="DIR", help="Only videos in this folder: a path, or just its name."
     ),
 ]
+Longer = Annotated[
+    str | None,
+    typer.Option(
+        "--longer", metavar="TIME", help="Only videos of this length or longer: 90 or 1:30."
+    ),
+]
+Shorter = Annotated[
+    str | None,
+    typer.Option("--shorter", metavar="TIME", help="Only videos of this length or less."),
+]
+Since = Annotated[
+    str | None,
+    typer.Option(
+        "--since",
+        metavar="DATE",
+        help="Only videos whose file last changed on this day or later (UTC), as 2024-05-31.",
+    ),
+]
+Until = Annotated[
+    str | None,
+    typer.Option(
+        "--until", metavar="DATE", help="Only videos whose file last changed by this day (UTC)."
+    ),
+]
 
 # Of a data set and of a run.
 ModelArgument = Annotated[

@@ -3,11 +3,10 @@
 import base64
 import contextlib
 import glob
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +15,7 @@ from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
+from sureshot.library.video_filter import newest_first
 from sureshot.media.discover import is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, cache_dir, index_place
@@ -24,7 +24,7 @@ from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
 from sureshot.store.rows import IndexSettings, VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, VideoSet, is_selected
+from sureshot.store.vector_search import Selection, is_selected
 from sureshot.text import counted, duration, plain, printable
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
@@ -325,7 +325,7 @@ def list_videos(
     good, failed = _parted(records)
     left = [r for r in (good if newest else records) if last is None or r.path > last]
     if newest:
-        left = sorted(left, key=lambda r: (-r.mtime_ns, r.path))
+        left = sorted(left, key=newest_first)
     page = left[:limit]
     more = _mark(page[-1].path) if len(left) > limit and not newest else None
     seconds = sum((record.duration for record in good), 0.0)
@@ -360,63 +360,3 @@ def _date(mtime_ns: int) -> str:
         return datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).isoformat()
     except (ValueError, OverflowError, OSError):
         return ""
-
-
-@dataclass(frozen=True, slots=True)
-class VideoFilter:
-    """What videos have to be like: all of it, bounds included.
-
-    Attributes:
-        folder: path at or below which they are, or name of a folder, see `Store.select`.
-        shortest: seconds.
-        longest: seconds.
-        since: first day, in UTC, on which their files may have changed last.
-        until: last such day.
-    """
-
-    folder: str | Path | None = None
-    shortest: float | None = None
-    longest: float | None = None
-    since: date | None = None
-    until: date | None = None
-
-    def videos(self, store: Store) -> Selection | None:
-        """The videos of an index that are so; None for all of them."""
-        shortest, longest = self.shortest or 0, math.inf if self.longest is None else self.longest
-        if shortest > longest:
-            raise QueryError("The shortest length is above the longest; exchange them.")
-        if self.since and self.until and self.since > self.until:
-            raise QueryError("The first day is after the last one; exchange them.")
-        place = None if self.folder is None else store.select(self.folder)
-        if (self.shortest, self.longest, self.since, self.until) == (None,) * 4:
-            return place
-        first = -math.inf if self.since is None else _second(self.since)
-        after = math.inf if self.until is None else _second(self.until) + 86_400
-        ids = frozenset(
-            record.id
-            for record in store.videos()
-            if is_selected(record, place)
-            and shortest <= record.duration <= longest
-            and first <= record.mtime_ns / 1e9 < after
-        )
-        note = place.note if isinstance(place, VideoSet) else ""
-        return VideoSet(ids=ids, words=self._words(place), note=note)
-
-    def _words(self, place: Selection | None) -> str:
-        """What chosen videos have in common, to follow "nothing is indexed"."""
-        parts = [] if place is None else [str(place)]
-        if isinstance(place, Path):
-            parts = [f"at or below {printable(place)}"]
-        if self.shortest is not None:
-            parts.append(f"that lasts {duration(self.shortest)} or longer")
-        if self.longest is not None:
-            parts.append(f"that lasts {duration(self.longest)} or less")
-        if self.since is not None:
-            parts.append(f"that changed on {self.since} or later")
-        if self.until is not None:
-            parts.append(f"that changed on {self.until} or before")
-        return ", ".join(parts)
-
-
-def _second(day: date) -> float:
-    return datetime.combine(day, time(), UTC).timestamp()

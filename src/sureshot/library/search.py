@@ -4,6 +4,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from sureshot.library.query_checks import (
 from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking, every_window
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.library.spelling import corrected
+from sureshot.library.video_filter import BY_DATE, Sort, VideoFilter, check_sort, newest_first
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
@@ -293,6 +295,11 @@ class Searcher:
         *,
         limit: int = 10,
         folder: str | Selection | None = None,
+        longer: float | str | None = None,
+        shorter: float | str | None = None,
+        since: date | str | None = None,
+        until: date | str | None = None,
+        sort: Sort = "best",
         per_video: int | None = None,
         merge_copies: bool = True,
         correct: bool = True,
@@ -308,6 +315,12 @@ class Searcher:
             limit: how many moments at most.
             folder: only videos at or below this path, or in folders of this name; or a set of
                 videos.
+            longer, shorter: only videos that last so long or longer, and so long or less: seconds,
+                or a clock time such as ``1:30``.
+            since, until: only videos whose files last changed on this day or later, and on this day
+                or before, in UTC: a date, or text such as ``2024-05-31``.
+            sort: order of the hits: ``best`` first, or the same hits by ``date``, the newest first;
+                `Hit.rank` stays.
             per_video: moments of one video at most; None takes 3, and more only where the other
                 videos do not fill the answer.
             merge_copies: whether copies of a video share a row.
@@ -328,6 +341,11 @@ class Searcher:
             [query],
             limit=limit,
             folder=folder,
+            longer=longer,
+            shorter=shorter,
+            since=since,
+            until=until,
+            sort=sort,
             per_video=per_video,
             merge_copies=merge_copies,
             correct=correct,
@@ -342,15 +360,16 @@ class Searcher:
         self,
         queries: Sequence[str],
         *,
-        folder: str | Selection | None = None,
         correct: bool = True,
+        sort: Sort = "best",
         **options: Any,
     ) -> Iterator[Answer]:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
         The options are those of `search`.
         """
-        options["folder"] = self._selected(folder)
+        check_sort(sort)
+        self._select(options)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(text) for text in queries[first : first + _TOGETHER]]
@@ -362,7 +381,7 @@ class Searcher:
             near = self._candidates.near_each(asked)
             answers = self._answers([self._with_hits(one) for one in near])
             seconds = (time.perf_counter() - began) / len(asked)
-            yield from (replace(answer, seconds=seconds) for answer in answers)
+            yield from (self._sorted(replace(one, seconds=seconds), sort) for one in answers)
 
     def rivals(
         self, query: str, *, folder: str | Selection | None = None
@@ -373,7 +392,7 @@ class Searcher:
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([query], folder=self._selected(folder))
+        (asked,) = self._queries([query], folder=VideoFilter(folder).videos(self.store))
         (ranking,) = self._candidates.near_each([asked])
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
@@ -397,10 +416,8 @@ class Searcher:
         video: str | Path,
         *,
         at: float | None = None,
-        limit: int = 10,
-        folder: str | Selection | None = None,
-        per_video: int | None = None,
-        merge_copies: bool = True,
+        sort: Sort = "best",
+        **options: Any,
     ) -> Answer:
         """Moments that look like a video or photo, or like what a video shows at one time.
 
@@ -409,28 +426,22 @@ class Searcher:
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
 
-        The other arguments are those of `search`.
+        Those of `search` that choose videos and hits are taken too: ``limit``, ``folder``,
+        ``longer``, ``shorter``, ``since``, ``until``, ``sort``, ``per_video``, ``merge_copies``.
         """
         began = time.perf_counter()
+        check_sort(sort)
+        self._select(options)
         path = absolute(video)
         looks = MeanFrames()
         name = printable(path) + (f"@{at:g}" if at is not None else "")
-        asked = Query(
-            text=name,
-            codes=None,
-            limit=limit,
-            per_video=per_video,
-            merge_copies=merge_copies,
-            folder=self._selected(folder),
-            like=path,
-            at=at,
-        )
+        asked = Query(text=name, codes=None, like=path, at=at, **options)
         windows = asked_windows(self.store, self.encoder, path, at)
         asked = replace(asked, codes=looks.videos(windows))
         candidates = Candidates(self.store, looks)
         ranking = candidates.with_hits(candidates.near(asked))
         answer = self._answer(ranking, self.store.count(asked.folder))
-        return replace(answer, seconds=time.perf_counter() - began)
+        return self._sorted(replace(answer, seconds=time.perf_counter() - began), sort)
 
     def describe(
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
@@ -438,10 +449,20 @@ class Searcher:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
         return _ranked(video, texts, at, self.encoder, self._comparing, self.store)
 
-    def _selected(self, folder: str | Selection | None) -> Selection | None:
-        if folder is None or isinstance(folder, VideoSet):
-            return folder
-        return self.store.select(folder)
+    def _select(self, options: dict[str, Any]) -> None:
+        """Replace the options of a `VideoFilter` by the videos that it selects."""
+        wanted = {one.name: options.pop(one.name, None) for one in fields(VideoFilter)}
+        options["folder"] = VideoFilter(**wanted).videos(self.store)
+
+    def _sorted(self, answer: Answer, sort: Sort) -> Answer:
+        """An answer whose hits are in an order that was asked for."""
+        if sort == "best" or len(answer) < 2:
+            return answer
+        known = self.store.at({hit.path for hit in answer})
+        dated = {path: newest_first(record) for path, record in known.items()}
+        # Another process may have removed some since.
+        hits = sorted(answer, key=lambda hit: (dated.get(hit.path, (0, hit.path)), hit.rank))
+        return _noted(replace(answer, hits=tuple(hits)), BY_DATE)
 
     def _queries(self, texts: Sequence[str], **options: Any) -> list[Query]:
         """Sentences as they are searched for."""

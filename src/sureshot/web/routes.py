@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -13,7 +13,6 @@ from starlette.responses import Response
 
 from sureshot.errors import QueryError, SureshotError
 from sureshot.library import calibration, catalog
-from sureshot.library.catalog import VideoFilter
 from sureshot.library.clips import like_frame, like_photo, still
 from sureshot.library.judging import JUDGED, Judgements, current, judge_moments
 from sureshot.library.labels import JudgedMoment, labels_of_index
@@ -48,7 +47,6 @@ Folder = Annotated[
         max_length=4096,
     ),
 ]
-Length = Annotated[float | None, Query(description="Seconds that a video lasts.", ge=0, le=1e9)]
 Cursor = Annotated[
     str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
 ]
@@ -60,19 +58,22 @@ class SearchOptions:
 
     limit: Annotated[int, Query(description="Hits of a page.", ge=1, le=100)] = 10
     folder: Folder = None
-    shortest: Length = None
-    longest: Length = None
+    longer: Annotated[
+        float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)
+    ] = None
+    shorter: Annotated[
+        float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)
+    ] = None
     since: Annotated[date | None, Query(description="First day of the last change, in UTC.")] = None
     until: Annotated[date | None, Query(description="Last day of the last change, in UTC.")] = None
+    sort: Annotated[
+        Literal["best", "date"],
+        Query(description="Hits of a page: the best first, or the newest video first."),
+    ] = "best"
     per_video: Annotated[
         int | None, Query(description="Hits per video at most.", ge=1, le=1000)
     ] = None
     merge_copies: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
-
-    def video_filter(self) -> VideoFilter:
-        """The videos that are searched."""
-        within = {name: getattr(self, name) for name in ("shortest", "longest", "since", "until")}
-        return VideoFilter(folder=folder_of(self.folder), **within)
 
 
 Options = Annotated[SearchOptions, Depends()]
@@ -169,20 +170,14 @@ async def _page(
 ) -> Response:
     done = int(cursor or 0)
     limit = min(done + options.limit, _MOST)
-    chosen = options.video_filter()  # a wrong one is refused before it waits for its turn
+    folder = folder_of(options.folder)  # a wrong one is refused before it waits for its turn
 
     def run() -> dict[str, Any]:
-        searcher = session.searcher()
-        answer = find(
-            searcher,
-            limit=limit,
-            folder=chosen.videos(searcher.store),
-            per_video=options.per_video,
-            merge_copies=options.merge_copies,
-        )
+        answer = find(session.searcher(), **asdict(options) | {"limit": limit, "folder": folder})
         values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
-        return values | {"hits": values["hits"][done:], "next": str(limit) if has_more else None}
+        hits = [hit for hit in values["hits"] if hit["rank"] > done]
+        return values | {"hits": hits, "next": str(limit) if has_more else None}
 
     return json_reply(await queue.run(request, run))
 

@@ -2,7 +2,7 @@
 // come from the API as the terminal prints them.
 
 const $ = (id) => document.getElementById(id);
-const FILTERS = ["folder", "shortest", "longest", "since", "until", "min", "present"];
+const FILTERS = ["folder", "longer", "shorter", "since", "until", "sort", "min", "present"];
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, … }
 let chosen = -1; // place of the hit that keys go to
@@ -76,7 +76,7 @@ function filtered(asked) {
     const value = new URLSearchParams(location.search).get(name);
     if (!value) continue;
     const number = Number(value.replace(",", ".")) * 60; // people give minutes, the server takes seconds
-    asked.set(name, name === "shortest" || name === "longest" ? (number >= 0 ? number : value) : value);
+    asked.set(name, name === "longer" || name === "shorter" ? (number >= 0 ? number : value) : value);
   }
   return asked;
 }

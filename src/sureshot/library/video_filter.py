@@ -1,0 +1,112 @@
+"""Which videos a search or a list is about: by folder, length and date."""
+
+import math
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, time
+from pathlib import Path
+from typing import Literal, TypeAlias
+
+from sureshot.errors import QueryError, option
+from sureshot.library.query_checks import parse_time
+from sureshot.store.index import Store
+from sureshot.store.rows import VideoRecord
+from sureshot.store.vector_search import Selection, VideoSet, is_selected
+from sureshot.text import duration, plain, printable
+
+Sort: TypeAlias = Literal["best", "date"]
+BY_DATE = "Newest first, by when the file last changed; number 1 is the best match."
+
+
+@dataclass(frozen=True, slots=True)
+class VideoFilter:
+    """What videos have to be like: all of it, bounds included.
+
+    Attributes:
+        folder: path at or below which they are, or name of a folder, see `Store.select`; or a set
+            of videos.
+        longer: they last so many seconds or longer; or a clock time such as ``1:30``.
+        shorter: they last so long or less.
+        since: their files last changed on this day or later, in UTC; a date or ``2024-05-31``.
+        until: they last changed on this day or before.
+    """
+
+    folder: str | Selection | None = None
+    longer: float | str | None = None
+    shorter: float | str | None = None
+    since: date | str | None = None
+    until: date | str | None = None
+
+    def videos(self, store: Store) -> Selection | None:
+        """The videos of an index that are so; None for all of them."""
+        longer, shorter = _seconds(self.longer, "longer"), _seconds(self.shorter, "shorter")
+        since, until = _day(self.since, "since"), _day(self.until, "until")
+        if longer is not None and shorter is not None and longer > shorter:
+            raise QueryError(
+                f"No video can be so long for {option('longer')} and so short for "
+                f"{option('shorter')}; exchange them."
+            )
+        if since is not None and until is not None and since > until:
+            raise QueryError(
+                f"The day of {option('since')} is after that of {option('until')}; exchange them."
+            )
+        chosen = self.folder
+        place = chosen if chosen is None or isinstance(chosen, VideoSet) else store.select(chosen)
+        parts = [
+            *([] if longer is None else [f"that lasts {duration(longer)} or longer"]),
+            *([] if shorter is None else [f"that lasts {duration(shorter)} or less"]),
+            *([] if since is None else [f"that changed on {since} or later"]),
+            *([] if until is None else [f"that changed on {until} or before"]),
+        ]
+        if not parts:
+            return place
+        if place is not None:
+            where = f"at or below {printable(place)}" if isinstance(place, Path) else str(place)
+            parts.insert(0, where)
+        least, most = longer or 0, math.inf if shorter is None else shorter
+        first = -math.inf if since is None else _midnight(since)
+        after = math.inf if until is None else _midnight(until) + 86_400
+        ids = frozenset(
+            record.id
+            for record in store.videos()
+            if is_selected(record, place)
+            and least <= record.duration <= most
+            and first <= record.mtime_ns / 1e9 < after
+        )
+        note = place.note if isinstance(place, VideoSet) else ""
+        return VideoSet(ids=ids, words=", ".join(parts), note=note)
+
+
+def newest_first(record: VideoRecord) -> tuple[int, Path]:
+    """Key that sorts videos by the date of `VideoFilter`, the last one first."""
+    return -record.mtime_ns, record.path
+
+
+def check_sort(sort: str) -> None:
+    """Refuse an order that there is none of."""
+    if sort not in ("best", "date"):
+        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give best or date.")
+
+
+def _seconds(length: float | str | None, name: str) -> float | None:
+    if isinstance(length, str):
+        length = parse_time(length)
+    if length is not None and not 0 <= length < math.inf:
+        raise QueryError(f"{option(name)} is {length:g}; give seconds, 0 or more.")
+    return length
+
+
+def _day(day: date | str | None, name: str) -> date | None:
+    if isinstance(day, datetime):
+        return day.date()
+    if isinstance(day, str):
+        try:
+            return date.fromisoformat(day)
+        except ValueError:
+            raise QueryError(
+                f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
+            ) from None
+    return day
+
+
+def _midnight(day: date) -> float:
+    return datetime.combine(day, time(), UTC).timestamp()

@@ -247,14 +247,9 @@ def _relevance(
         about[row] = number[right[0]] if right else 0
         for path in right:
             columns = np.flatnonzero(of == number[path])
-            met = [
-                column
-                for column in columns
-                for moment in label.timed
-                if moment.right
-                and moment.video == path
-                and moment.meets(gallery.start[column], gallery.end[column])
-            ]
+            named = [moment for moment in label.timed if moment.right and moment.video == path]
+            times = [(column, gallery.start[column], gallery.end[column]) for column in columns]
+            met = [column for column, *time in times if any(m.meets(*time) for m in named)]
             best = columns[np.argmax(gallery.scores[row, columns])]
             if not met:
                 others = columns[columns != best]

@@ -19,7 +19,7 @@ from sureshot.library.labels import (
     together,
 )
 from sureshot.library.query_checks import clean
-from sureshot.library.results import JSON_SCHEMA, Hit
+from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
@@ -322,13 +322,10 @@ def judge_query(
                 verdict = ask(hit)
                 if verdict not in ("yes", "no"):
                     break
-                right = verdict == "yes"
-                moments.append(
-                    JudgedMoment(video=hit.path, right=right, start=hit.start, end=hit.end)
-                )
+                shown: list[Hit | Copy] = [hit, *hit.copies]
                 moments += [
-                    JudgedMoment(video=c.path, right=right, start=c.start, end=c.end)
-                    for c in hit.copies
+                    JudgedMoment(video=m.path, right=verdict == "yes", start=m.start, end=m.end)
+                    for m in shown
                 ]
             found = any(moment.right for moment in moments)
             if verdict in ("yes", "no") and not found:

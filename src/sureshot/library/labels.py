@@ -426,9 +426,8 @@ class Names:
         self._with: defaultdict[str, list[Path]] = defaultdict(list)  # by content
         for path, digest in videos.items():
             self._with[digest].append(path)
-            self._ends[path.name].append(path)
-            if path.stem != path.name:
-                self._ends[path.stem].append(path)
+            for name in {path.name, path.stem}:
+                self._ends[name].append(path)
 
     def find(self, moment: JudgedMoment) -> Path | None:
         """The video of a moment, wherever it is now; None if it is not in the index."""
@@ -467,25 +466,20 @@ class Names:
             moments[now] = moment.video
         return replace(label, moments=tuple(moments))
 
-    def near(self, name: Path) -> Path | None:
-        """The video whose name looks most like another."""
+    def hint(self, name: Path) -> str:
+        """What to ask about a name that is unknown: the video whose name looks most like it."""
         close = difflib.get_close_matches(name.name, self._ends, n=1)
         close = close or difflib.get_close_matches(name.stem, self._ends, n=1)
-        return self._ends[close[0]][0] if close else None
+        return f" (did you mean {plain(self._ends[close[0]][0])}?)" if close else ""
 
 
 def _unknown(file: str | Path, names: Sequence[Path], known: Names) -> str:
     """What to say of videos that are not in the index."""
-    shown = [plain(name) for name in names[:_SHOWN]]
-    hints = [known.near(name) for name in names[:_SHOWN]]
-    listed = "; ".join(
-        name if hint is None else f"{name} (did you mean {plain(hint)}?)"
-        for name, hint in zip(shown, hints, strict=True)
-    )
+    shown = [plain(name) + known.hint(name) for name in names[:_SHOWN]]
     more = f"; and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     verb = "is" if len(names) == 1 else "are"
     return (
         f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
-        f"{listed}{more}. Index what is missing, fix the names, or leave these queries out with "
-        f"{option('skip_unknown', True)}."
+        f"{'; '.join(shown)}{more}. Index what is missing, fix the names, or leave these queries "
+        f"out with {option('skip_unknown', True)}."
     )

@@ -30,7 +30,9 @@ from sureshot.trust.signals import (
     RESULT_SIGNALS,
     RESULTS,
     UNKNOWN,
+    PerQuery,
     QueryContext,
+    Scores,
     gallery_size,
     query_signals,
     result_signals,
@@ -103,12 +105,7 @@ class Depths:
 
     @classmethod
     def of(
-        cls,
-        scores: Float[np.ndarray, " queries"],
-        weights: Float[np.ndarray, " queries"],
-        *,
-        videos: int = 1,
-        few: bool = False,
+        cls, scores: PerQuery, weights: PerQuery, *, videos: int = 1, few: bool = False
     ) -> "Depths":
         """Depths in order, rounded to seven digits."""
         order = np.argsort(scores, kind="stable")
@@ -144,7 +141,7 @@ class Depths:
         return self.scores[place] if place < len(self.scores) else math.inf
 
     @cached_property
-    def _share(self) -> Float64[np.ndarray, " queries"]:
+    def _share(self) -> PerQuery:
         total = np.cumsum(self.weights)
         return total / (total[-1] + 1)
 
@@ -423,12 +420,8 @@ class Calibration:
             _damaged("its prior is not between 0 and 1")
 
     def p_present(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        about: QueryContext = UNKNOWN,
-        *,
-        prior: float | None = None,
-    ) -> Float64[np.ndarray, " queries"]:
+        self, scores: Scores, about: QueryContext = UNKNOWN, *, prior: float | None = None
+    ) -> PerQuery:
         """Probability that a right video is in the gallery.
 
         In a gallery smaller than ten it is what the same signals mean in one of ten. In one that
@@ -445,26 +438,20 @@ class Calibration:
         return sigmoid(self.present.logit(query_signals(scores, about)) + odds)
 
     def called_absent(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        about: QueryContext = UNKNOWN,
-        *,
-        prior: float | None = None,
+        self, scores: Scores, about: QueryContext = UNKNOWN, *, prior: float | None = None
     ) -> Bool[np.ndarray, " queries"]:
         """Whether the video of each query is probably not in the gallery, see ``absent_below``."""
         few = _of_few_words(about, len(scores))
         return self.p_present(scores, about, prior=prior) < np.where(few, *self.absent_below[::-1])
 
-    def p_first(
-        self, scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
-    ) -> Float64[np.ndarray, " queries"]:
+    def p_first(self, scores: Scores, about: QueryContext = UNKNOWN) -> PerQuery:
         """Probability that the first result of each query is right, if a right one is there."""
         self._check_known(about)
         return self.first.probability(query_signals(scores, about))
 
     def p_right(
         self,
-        scores: Float[np.ndarray, "queries videos"],
+        scores: Scores,
         about: QueryContext = UNKNOWN,
         *,
         results: int | None = RESULTS,
@@ -486,11 +473,8 @@ class Calibration:
         return order, here * np.minimum.accumulate(probability, axis=1)
 
     def reach(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        coverage: float,
-        about: QueryContext = UNKNOWN,
-    ) -> Float64[np.ndarray, " queries"] | None:
+        self, scores: Scores, coverage: float, about: QueryContext = UNKNOWN
+    ) -> PerQuery | None:
         """How far below the best video of each query its set of plausible ones reaches, in scores.
 
         Of all queries like those of the card, whose video is there, the share that finds a right
@@ -512,10 +496,7 @@ class Calibration:
         return reaches
 
     def members(
-        self,
-        scores: Float[np.ndarray, "queries videos"],
-        coverage: float = 0.9,
-        about: QueryContext = UNKNOWN,
+        self, scores: Scores, coverage: float = 0.9, about: QueryContext = UNKNOWN
     ) -> Bool[np.ndarray, "queries videos"] | None:
         """Which videos are in the set of each query, see `reach`.
 

@@ -35,6 +35,8 @@ from sureshot.trust.signals import (
     SMALLEST,
     UNKNOWN,
     QueryContext,
+    Relevant,
+    Scores,
     query_signals,
     result_signals,
     top_is_relevant,
@@ -55,7 +57,7 @@ def gallery_sizes(videos: int) -> tuple[int, ...]:
 
 
 def draw_present(
-    relevant: Bool[np.ndarray, "queries videos"], size: int, rng: np.random.Generator
+    relevant: Relevant, size: int, rng: np.random.Generator
 ) -> Int[np.ndarray, "queries size"]:
     """Columns, ascending, of a gallery for each query that holds at least one video relevant to it.
 
@@ -81,8 +83,8 @@ class Labelled:
         video: number of the video, or of the group of near copies, that each query belongs to.
     """
 
-    scores: Float[np.ndarray, "queries videos"]
-    relevant: Bool[np.ndarray, "queries videos"]
+    scores: Scores
+    relevant: Relevant
     video: Int[np.ndarray, " queries"]
     about: QueryContext
 
@@ -133,7 +135,7 @@ class Labelled:
 
 
 def labelled(
-    scores: Float[np.ndarray, "queries videos"],
+    scores: Scores,
     relevant: Bool[np.ndarray, "other_queries other_videos"],
     video: Integer[np.ndarray, " labelled"],
     about: QueryContext = UNKNOWN,

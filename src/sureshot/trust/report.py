@@ -39,7 +39,14 @@ from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 from sureshot.trust.card import COVERAGES, Calibration, sigmoid
 from sureshot.trust.fit import fit_card, labelled
-from sureshot.trust.signals import UNKNOWN, QueryContext, top_is_relevant
+from sureshot.trust.signals import (
+    UNKNOWN,
+    PerQuery,
+    QueryContext,
+    Relevant,
+    Scores,
+    top_is_relevant,
+)
 
 _PLACES = 6  # whose percentages are looked at one by one
 _PASSED_OVER = 0.1  # share of the queries with their video that may be called absent
@@ -47,16 +54,13 @@ _SUREST = 0.7  # share of the queries whose coverage is looked at by itself
 _TAU, _LARGEST = 5.0, 30.0  # of `sureshot.models.losses.uncertainty.evidence`
 
 
+Owners = Integer[np.ndarray, " queries"]  # column of the video that each query is about
 # Calibrations, each with the rows of the queries it judges, none of which it was fitted to.
 Parts = list[tuple[Calibration, Int[np.ndarray, " rows"]]]
 
 
 def cross_fitted(
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " queries"],
-    folds: int,
-    seed: int,
-    about: QueryContext = UNKNOWN,
+    scores: Scores, owner: Owners, folds: int, seed: int, about: QueryContext = UNKNOWN
 ) -> Parts:
     """Calibrations of parts of the videos, each for the queries of the videos it has not seen.
 
@@ -79,32 +83,24 @@ def cross_fitted(
 class Predictions:
     """What was predicted of each query, and which of its first results are relevant.
 
-    Each query is asked twice: with all videos, and with its own taken away, ``gone``.
-
     Attributes:
         known: probability that each of the first ten results is right, known that its video is
             there.
         relevant: whether each of them is the video sought.
         first, here, called: probability that the first result is right and that its video is there,
-            where that is not known; and whether the answer is called absent.
-        gone_first, gone_here, gone_called: the same with its video gone.
+            where that is not known; and whether the answer is called absent. Each query is asked
+            with all videos, in row 0, and with its own taken away, in row 1.
     """
 
     known: Float64[np.ndarray, "queries results"]
     relevant: Bool[np.ndarray, "queries results"]
-    first: Float64[np.ndarray, " queries"]
-    here: Float64[np.ndarray, " queries"]
-    called: Bool[np.ndarray, " queries"]
-    gone_first: Float64[np.ndarray, " queries"]
-    gone_here: Float64[np.ndarray, " queries"]
-    gone_called: Bool[np.ndarray, " queries"]
+    first: Float64[np.ndarray, "2 queries"]
+    here: Float64[np.ndarray, "2 queries"]
+    called: Bool[np.ndarray, "2 queries"]
 
 
 def predict_unseen(
-    parts: Parts,
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " queries"],
-    about: QueryContext = UNKNOWN,
+    parts: Parts, scores: Scores, owner: Owners, about: QueryContext = UNKNOWN
 ) -> Predictions:
     """What each calibration says of its queries, in the order of the queries."""
     found = []
@@ -112,21 +108,18 @@ def predict_unseen(
         own, context = owner[rows, None], about.of(rows)
         gone = np.where(own == np.arange(scores.shape[1]), -np.inf, scores[rows])
         order, known = card.p_right(scores[rows], context, prior=1)
-        columns = [known, order == own]
-        for asked in (scores[rows], gone):
-            here = card.p_present(asked, context)
-            called = card.called_absent(asked, context)
-            columns += [here * card.p_first(asked, context), here, called]
-        found.append(columns)
+        asked = scores[rows], gone
+        here = np.stack([card.p_present(each, context) for each in asked])
+        first = here * np.stack([card.p_first(each, context) for each in asked])
+        called = np.stack([card.called_absent(each, context) for each in asked])
+        found.append((known, order == own, first.T, here.T, called.T))
     back = np.argsort(np.concatenate([rows for _, rows in parts]))
-    return Predictions(*(np.concatenate(column)[back] for column in zip(*found, strict=True)))
+    known, relevant, *twice = (np.concatenate(each)[back] for each in zip(*found, strict=True))
+    return Predictions(known, relevant, *(each.T for each in twice))
 
 
 def predicted_sets(
-    parts: Parts,
-    scores: Float[np.ndarray, "queries videos"],
-    coverage: float,
-    about: QueryContext = UNKNOWN,
+    parts: Parts, scores: Scores, coverage: float, about: QueryContext = UNKNOWN
 ) -> Bool[np.ndarray, "queries videos"] | None:
     """Which videos are in the conformal set of each query; None where one card promises none."""
     inside = np.empty(scores.shape, bool)
@@ -245,9 +238,7 @@ class AbsentRow:
     caught: float
 
 
-def fit_temperature(
-    scores: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
-) -> float:
+def fit_temperature(scores: Scores, relevant: Relevant) -> float:
     """The T at which softmax(s / T) gives the relevant videos the most likelihood.
 
     Minimises the mean of -log of the total probability of each query's relevant videos over log T,
@@ -278,9 +269,7 @@ def fit_temperature(
     return float(np.exp((low + high) / 2))
 
 
-def softmax_signals(
-    scores: Float[np.ndarray, "queries videos"], temperature: float
-) -> tuple[Float64[np.ndarray, " queries"], ...]:
+def softmax_signals(scores: Scores, temperature: float) -> tuple[PerQuery, ...]:
     """Of p = softmax(s / T) the logit of the largest, the entropy, and T log sum exp(s / T)."""
     parts = []
     for rows in row_blocks(*scores.shape):
@@ -295,9 +284,7 @@ def softmax_signals(
     return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
-def plain_confidences(
-    scores: Float[np.ndarray, "queries videos"], temperature: float
-) -> dict[str, Float64[np.ndarray, " queries"]]:
+def plain_confidences(scores: Scores, temperature: float) -> dict[str, PerQuery]:
     """Confidences that need no labels: of the scores alone, higher is surer.
 
     The highest similarity, the margin and the standard deviation are those that mteb abstains by.
@@ -307,7 +294,7 @@ def plain_confidences(
     logit, entropy, energy = softmax_signals(scores, temperature)
     two = -np.sort(-scores, axis=1)[:, :2].astype(np.float64)
 
-    def belief(evidence: Callable[[np.ndarray], np.ndarray]) -> Float64[np.ndarray, " queries"]:
+    def belief(evidence: Callable[[np.ndarray], np.ndarray]) -> PerQuery:
         """The share of the mass that evidence holds, which is all but the vacuity."""
         blocks = (scores[rows].astype(np.float64) for rows in row_blocks(*scores.shape))
         mean = np.concatenate([evidence(block).mean(1) for block in blocks])
@@ -326,9 +313,7 @@ def plain_confidences(
     }
 
 
-def orders(
-    confidences: Mapping[str, Float[np.ndarray, " queries"]], graded: Graded
-) -> tuple[Order, ...]:
+def orders(confidences: Mapping[str, PerQuery], graded: Graded) -> tuple[Order, ...]:
     """How each confidence, by the name of its signal, orders the queries; higher is surer."""
     right = graded.right
     return tuple(
@@ -367,8 +352,8 @@ def probabilities(
 def _set_row(
     coverage: float,
     inside: Bool[np.ndarray, "queries videos"],
-    entropy: Float64[np.ndarray, " queries"],
-    p_top1: Float64[np.ndarray, " queries"],
+    entropy: PerQuery,
+    p_top1: PerQuery,
     graded: Graded,
 ) -> SetRow:
     """How large the sets of one coverage are, and how often they hold the video."""
@@ -388,7 +373,7 @@ def _set_row(
     )
 
 
-def _places(values: Float64[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
+def _places(values: PerQuery) -> Int[np.ndarray, " queries"]:
     """Places from 0, the smallest value."""
     return np.argsort(np.argsort(values, kind="stable"))
 
@@ -448,7 +433,7 @@ class TrustReport:
     false_abstention: Interval | None = None
     rejection: float | None = None
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
-    confidences: Mapping[str, Float[np.ndarray, " queries"]] = field(default_factory=dict)
+    confidences: Mapping[str, PerQuery] = field(default_factory=dict)
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:
@@ -485,74 +470,72 @@ class TrustReport:
         for warning in self.warnings:
             yield from _wrapped(f"! {warning}")
         yield resampling_note(self.resamples, self.seed)
-        yield from self._orders()
-        if self.refused:
-            return
-        yield from self._probabilities()
-        yield from self._sets()
-        yield from self._absent()
-        yield f"\nHubness: skewness of N_10 is {self.hubness:.2f}; 0 means no hubs."
-
-    def _orders(self) -> Iterator[str]:
         yield "\nWhich signal separates right first results from wrong ones?"
         yield "AUROC 0.5 is chance; risk 50, risk 80: how many of the surest 50 or 80 % are wrong."
-        table = [["", "AUROC", "AURC", "E-AURC", "AUGRC", "risk 50", "risk 80", "nAUC"]]
-        for row in self.orders:
-            numbers = (row.aurc, row.excess_aurc, row.augrc, row.risk_50, row.risk_80, row.nauc)
-            table.append([row.signal, _value(row.auroc), *(f"{x:.3f}" for x in numbers)])
-        yield from aligned(table)
+        columns = ["AUROC", "AURC", "E-AURC", "AUGRC", "risk 50", "risk 80", "nAUC"]
+        yield from _table(self.orders, ["", *columns], _value)
         if self.gain is not None:
             yield f"AUROC of {OURS} minus that of {BEST}: {_value(self.gain, '+.3f')}"
+        if not self.refused:
+            yield from self._calibrated()
 
-    def _probabilities(self) -> Iterator[str]:
+    def _calibrated(self) -> Iterator[str]:
+        columns = ["", "Brier", "of base rate", "NLL", "ECE", "best ECE"]
         yield "\nAre the probabilities of the first result true, for what is known to be there?"
         yield "Best ECE: that of a perfect probability with as few queries."
-        yield from _probability_table(self.probabilities)
+        yield from _table(self.probabilities, columns, _value)
         yield "\nAnd where half of the queries are asked without their video?"
-        yield from _probability_table(self.unknown)
+        yield from _table(self.unknown, columns, _value)
         yield "\nPredicted at each place, and how often it is right:"
-        rows = (
-            [f"{row.place}", _percent(row.predicted), _percent(row.right)] for row in self.places
-        )
-        yield from aligned([["place", "predicted", "right"], *rows])
-
-    def _sets(self) -> Iterator[str]:
+        yield from _table(self.places, ["place", "predicted", "right"], _percent)
         yield "\nHow often do the sets hold the annotated video?"
-        if not self.sets:
+        if self.sets:
+            yield from _wrapped(
+                "Worst third: the third of the queries, by entropy, where they do so least often. "
+                "Surest 70 %: by the probability of a right first result."
+            )
+            columns = ["mean size", "median", "empty", "worst third", "surest 70 %"]
+            yield from _table(
+                self.sets,
+                ["promised", "held", *columns],
+                _percent,
+                mean="{:.1f}".format,
+                median="{:.0f}".format,
+            )
+        else:
             yield "There are too few queries to promise any coverage."
-            return
-        yield from _wrapped(
-            "Worst third: the third of the queries, by entropy, where they do so least often. "
-            "Surest 70 %: by the probability of a right first result."
-        )
-        table = [["promised", "held", "mean size", "median", "empty", "worst third", "surest 70 %"]]
-        for row in self.sets:
-            sizes = [f"{row.mean:.1f}", f"{row.median:.0f}"]
-            shares = map(_percent, (row.empty, row.worst_third, row.answered))
-            table.append([_percent(row.coverage), _percents(row.covered), *sizes, *shares])
-        yield from aligned(table)
-
-    def _absent(self) -> Iterator[str]:
         yield "\nDoes it show when the video is not there?"
         yield "Each query is asked with its video and without it; videos like it stay."
-        rows = (
-            [row.signal, _value(row.auroc), f"{row.fpr_95:.3f}", _percent(row.caught)]
-            for row in self.absent
-        )
-        yield from aligned([["", "AUROC", "FPR95", "caught at 10 %"], *rows])
+        columns = ["", "AUROC", "FPR95", "caught at 10 %"]
+        yield from _table(self.absent, columns, _value, caught=_percent)
         if self.false_abstention is not None:
             yield (
-                f"Called absent though the video is there: {_percents(self.false_abstention)} of "
-                f"the queries; Rej-F1 {100 * (self.rejection or 0):.1f} %."
+                f"Called absent though the video is there: {_percent(self.false_abstention)} of "
+                f"the queries; Rej-F1 {_percent(self.rejection or 0)}."
             )
+        yield f"\nHubness: skewness of N_10 is {self.hubness:.2f}; 0 means no hubs."
 
 
-def _probability_table(rows: Sequence[Probability]) -> list[str]:
-    table = [["", "Brier", "of base rate", "NLL", "ECE", "best ECE"]]
-    for row in rows:
-        numbers = (row.brier_of_base_rate, row.nll, row.ece, row.ece_floor)
-        table.append([row.signal, _value(row.brier), *(f"{x:.3f}" for x in numbers)])
-    return aligned(table)
+def _table(
+    rows: Sequence[Any],
+    headings: Sequence[str],
+    form: Callable[[Any], str],
+    **forms: Callable[[Any], str],
+) -> list[str]:
+    """The fields of some rows below their headings.
+
+    Args:
+        form: writes numbers and intervals.
+        forms: write those of some fields otherwise.
+    """
+    cells = [
+        [
+            f"{value}" if isinstance(value, str | int) else forms.get(name, form)(value)
+            for name, value in ((each.name, getattr(row, each.name)) for each in fields(row))
+        ]
+        for row in rows
+    ]
+    return aligned([headings, *cells])
 
 
 def _wrapped(text: str) -> list[str]:
@@ -561,21 +544,21 @@ def _wrapped(text: str) -> list[str]:
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
 
-def _value(found: Interval, form: str = ".3f") -> str:
-    return f"{found.value:{form}} {found.ends(form)}"
+def _value(found: Interval | float, form: str = ".3f") -> str:
+    if isinstance(found, Interval):
+        return f"{found.value:{form}} {found.ends(form)}"
+    return f"{found:{form}}"
 
 
-def _percent(share: float) -> str:
+def _percent(share: Interval | float) -> str:
+    if isinstance(share, Interval):
+        ends = Interval(100 * share.value, 100 * share.low, 100 * share.high).ends()
+        return f"{_percent(share.value)} {ends}"
     return f"{100 * share:.1f} %"
 
 
-def _percents(found: Interval) -> str:
-    percent = Interval(100 * found.value, 100 * found.low, 100 * found.high)
-    return f"{percent.value:.1f} % {percent.ends()}"
-
-
 def measure(
-    scores: Float[np.ndarray, "queries videos"],
+    scores: Scores,
     owner: Integer[np.ndarray, " owners"],
     about: QueryContext = UNKNOWN,
     *,
@@ -626,11 +609,13 @@ def measure(
     nothing = _nothing(scores, owner, graded.right)
     if nothing:
         return replace(report, nothing=nothing)
-    of_papers = {f"minus {name}": -values for name, values in papers.items()}
+    # The baselines may see all labels; ours has seen none of those that it is judged by.
+    temperature = fit_temperature(scores, relevant)
+    confidences = plain_confidences(scores, temperature)
+    confidences |= {f"minus {name}": -values for name, values in papers.items()}
     try:
         parts = _parts(scores, owner, about, card, seed)
     except SureshotError as error:
-        confidences = {**plain_confidences(scores, fit_temperature(scores, relevant)), **of_papers}
         return replace(
             report,
             refused=f"Part of these queries was to calibrate for the rest. {error}",
@@ -639,10 +624,8 @@ def measure(
         )
     calibration, warnings = _described([one for one, _ in parts], card, report)
     found = predict_unseen(parts, scores, owner, about)
-    # The baselines may see all labels; ours has seen none of those that it is judged by.
-    temperature = fit_temperature(scores, relevant)
     ours = found.known[:, 0]
-    confidences = {OURS: ours, **plain_confidences(scores, temperature), **of_papers}
+    confidences = {OURS: ours, **confidences}
     scales = {f"{SOFTMAX}, fitted temperature": temperature}
     if scale is not None:
         scales[f"{SOFTMAX}, model's scale {scale:.4g}"] = 1 / scale
@@ -653,61 +636,49 @@ def measure(
         right=np.concatenate([graded.right, np.zeros(len(owner), bool)]),
         video=np.tile(owner, 2),
     )
-    unknown = {OURS: np.concatenate([found.first, found.gone_first])}
+    unknown = {OURS: found.first.ravel()}
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
     own, theirs = auroc_of(ours, graded.right), auroc_of(best, graded.right)
-    # Random numbers are drawn in this order.
-    ordered = orders(confidences, graded)
-    gain = graded.interval(lambda weights: own(weights) - theirs(weights))
-    first_probabilities = probabilities(predicted, graded)
-    unknown_probabilities = probabilities(unknown, both)
-    sets, sizes = [], {}
-    for coverage in COVERAGES:
-        inside = predicted_sets(parts, scores, coverage, about)
-        if inside is not None:
-            sets.append(_set_row(coverage, inside, -confidences["entropy"], ours, graded))
-            sizes[coverage] = inside.sum(1)
-    compared = [
-        (BEST, best, gone),
-        (HERE, found.here, found.gone_here),
-        (OURS, found.first, found.gone_first),
-    ]
-    called = int(found.called.sum() + found.gone_called.sum())
+    inside = {
+        coverage: members
+        for coverage in COVERAGES
+        if (members := predicted_sets(parts, scores, coverage, about)) is not None
+    }
+    compared = {BEST: np.stack([best, gone]), HERE: found.here, OURS: found.first}
+    # Intervals draw random numbers in this order.
     return replace(
         report,
         calibration=calibration,
         warnings=warnings,
-        orders=ordered,
-        gain=gain,
-        probabilities=first_probabilities,
-        unknown=unknown_probabilities,
+        orders=orders(confidences, graded),
+        gain=graded.interval(lambda weights: own(weights) - theirs(weights)),
+        probabilities=probabilities(predicted, graded),
+        unknown=probabilities(unknown, both),
         places=tuple(
             PlaceRow(place, float(p.mean()), float(right.mean()))
             for place, p, right in zip(
                 range(1, _PLACES + 1), found.known.T, found.relevant.T, strict=False
             )
         ),
-        sets=tuple(sets),
-        absent=tuple(_absent_row(*signal, graded) for signal in compared),
-        false_abstention=graded.share(found.called),
-        rejection=float(2 * found.gone_called.sum() / (called + len(owner))),
+        sets=tuple(
+            _set_row(coverage, members, -confidences["entropy"], ours, graded)
+            for coverage, members in inside.items()
+        ),
+        absent=tuple(_absent_row(name, asked, graded) for name, asked in compared.items()),
+        false_abstention=graded.share(found.called[0]),
+        rejection=float(2 * found.called[1].sum() / (found.called.sum() + len(owner))),
         reliability={
             **{name: reliability(p, graded.right) for name, p in predicted.items()},
             f"{OURS}, half absent": reliability(unknown[OURS], both.right),
         },
         confidences=confidences,
-        sizes=sizes,
+        sizes={coverage: members.sum(1) for coverage, members in inside.items()},
     )
 
 
-def _absent_row(
-    signal: str,
-    present: Float[np.ndarray, " queries"],
-    absent: Float[np.ndarray, " queries"],
-    graded: Graded,
-) -> AbsentRow:
-    """How a signal tells each query from the same one without its own video."""
-    values = np.concatenate([present, absent])
+def _absent_row(signal: str, asked: Float[np.ndarray, "2 queries"], graded: Graded) -> AbsentRow:
+    """How a signal tells each query from the same one without its own video, in row 1."""
+    (present, absent), values = asked, asked.ravel()
     there = np.repeat([1.0, 0.0], len(present))
     both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
     # Calling so many of the present absent, how many of the absent are caught.
@@ -721,11 +692,7 @@ def _absent_row(
 
 
 def _parts(
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " owners"],
-    about: QueryContext,
-    card: Calibration | None,
-    seed: int,
+    scores: Scores, owner: Owners, about: QueryContext, card: Calibration | None, seed: int
 ) -> Parts:
     if card is not None:
         return [(card, np.arange(len(scores)))]
@@ -736,11 +703,7 @@ def _parts(
         return cross_fitted(scores, owner, 5, seed, about)
 
 
-def _nothing(
-    scores: Float[np.ndarray, "queries videos"],
-    owner: Integer[np.ndarray, " owners"],
-    right: Bool[np.ndarray, " queries"],
-) -> str:
+def _nothing(scores: Scores, owner: Owners, right: Bool[np.ndarray, " queries"]) -> str:
     """Why there is nothing to measure; empty if there is."""
     if scores.shape[1] < 2:
         return "The gallery has one video, so every answer is that one; there is nothing to judge."
@@ -787,7 +750,7 @@ def _described(
 
 
 def _check(
-    scores: Float[np.ndarray, "queries videos"],
+    scores: Scores,
     owner: Integer[np.ndarray, " owners"],
     papers: Mapping[str, Float[np.ndarray, " measured"]],
 ) -> None:

@@ -23,6 +23,10 @@ _FAR = 0.3  # a margin above this says no more than this
 QUERY_SIGNALS = ("top", "margin", "gap", "background", "log_videos")
 RESULT_SIGNALS = ("score", "below_top", "gap", "log_rank", *QUERY_SIGNALS[3:])
 
+Scores = Float[np.ndarray, "queries videos"]
+Relevant = Bool[np.ndarray, "queries videos"]
+PerQuery = Float[np.ndarray, " queries"]
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QueryContext:
@@ -57,7 +61,7 @@ def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
 
 
 def query_signals(
-    scores: Float[np.ndarray, "queries videos"], about: QueryContext = UNKNOWN
+    scores: Scores, about: QueryContext = UNKNOWN
 ) -> Float64[np.ndarray, "queries 5"]:
     """The signals of each query, in the order of `QUERY_SIGNALS`.
 
@@ -82,10 +86,7 @@ def query_signals(
 
 
 def result_signals(
-    scores: Float[np.ndarray, "queries videos"],
-    about: QueryContext = UNKNOWN,
-    *,
-    results: int | None = RESULTS,
+    scores: Scores, about: QueryContext = UNKNOWN, *, results: int | None = RESULTS
 ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results 6"]]:
     """Columns of the best videos of each query, best first, and the `RESULT_SIGNALS` of each.
 
@@ -109,9 +110,7 @@ def result_signals(
     return order[:, :count], np.concatenate([np.stack(own, axis=-1), shared], axis=-1)
 
 
-def top_is_relevant(
-    scores: Float[np.ndarray, "queries videos"], relevant: Bool[np.ndarray, "queries videos"]
-) -> Bool[np.ndarray, " queries"]:
+def top_is_relevant(scores: Scores, relevant: Relevant) -> Bool[np.ndarray, " queries"]:
     """Whether the first video of each query is relevant; of a tie for the first place, all of it.
 
     Constant scores are never right by the order of the columns.
@@ -119,24 +118,20 @@ def top_is_relevant(
     return (relevant | (scores < scores.max(1, keepdims=True))).all(1)
 
 
-def gallery_size(
-    scores: Float[np.ndarray, "queries videos"], about: QueryContext
-) -> Float64[np.ndarray, " queries"]:
+def gallery_size(scores: Scores, about: QueryContext) -> Float64[np.ndarray, " queries"]:
     """Number of videos that each query was compared with, `SMALLEST` at the least."""
     there = (scores > -np.inf).sum(1)
     known = there if about.videos is None else np.full(len(scores), about.videos)
     return np.maximum(known, SMALLEST).astype(np.float64)
 
 
-def _context(
-    scores: Float[np.ndarray, "queries videos"], about: QueryContext
-) -> Float64[np.ndarray, "queries 2"]:
+def _context(scores: Scores, about: QueryContext) -> Float64[np.ndarray, "queries 2"]:
     background = np.zeros(len(scores)) if about.background is None else about.background
     return np.stack([background, np.log(gallery_size(scores, about))], axis=1)
 
 
 def _best(
-    scores: Float[np.ndarray, "queries videos"], count: int
+    scores: Scores, count: int
 ) -> tuple[Int[np.ndarray, "queries best"], Float64[np.ndarray, "queries best"]]:
     """Columns and scores of the best videos, descending; ties in the order of the columns."""
     if not scores.size:

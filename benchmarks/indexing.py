@@ -15,13 +15,13 @@ import sys
 import tempfile
 import time
 from functools import partial
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from benchmarks import data
-from sureshot.errors import is_installed
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -48,7 +48,7 @@ def main() -> None:
     if options.kind:
         measure(options.kind, folder)
         return
-    kinds = [kind for kind in KINDS if is_installed(kind.rpartition(", ")[2]) or "loop" in kind]
+    kinds = [kind for kind in KINDS if find_spec(kind.rpartition(", ")[2]) or "loop" in kind]
     runs: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
         for kind in kinds:

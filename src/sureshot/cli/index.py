@@ -195,10 +195,8 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
         places = ", ".join(short(absolute(path)) for path in paths)
         out.print(f"No videos in {places}. Single photos are not indexed.")
     if result.indexed:
-        from sureshot.models.encoders.engines import TITLES
-
         windows = counted(result.windows, "window")
-        engine = f", using {TITLES[result.engine]}" if result.engine else ""
+        engine = f", using {result.engine_title}" if result.engine else ""
         out.print(
             f"Indexed {duration(result.seconds)} of video ({windows}) in "
             f"{duration(result.elapsed)}, {result.speed:.1f}x real time{engine}."

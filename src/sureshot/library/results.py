@@ -552,6 +552,13 @@ class Indexed:
         return self.decoded / max(self.elapsed, 1e-9)
 
     @property
+    def engine_title(self) -> str:
+        """What computed the frames, by the name that its makers give it; empty for nothing."""
+        from sureshot.models.encoders.engines import TITLES
+
+        return TITLES.get(self.engine, self.engine)
+
+    @property
     def summary(self) -> str:
         """How many videos were found, and what became of them."""
         parts = [

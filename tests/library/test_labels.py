@@ -14,6 +14,7 @@ from sureshot.library.labels import (
     drop_half_line,
     located,
     read_labels,
+    write,
 )
 from tests.judged import label
 
@@ -276,6 +277,9 @@ def test_half_a_line_at_the_end_is_dropped(tmp_path):
 def test_a_place_that_cannot_be_written_is_said(tmp_path):
     with pytest.raises(SureshotError, match=r"cannot be written to .*: no such file"):
         append(tmp_path / "none" / "judged.jsonl", Label("a"))
+    (tmp_path / "file").touch()
+    with pytest.raises(SureshotError, match=r"cannot be written to .*file.judged.jsonl: "):
+        write(tmp_path / "file" / "judged.jsonl", [Label("a")])
     with pytest.raises(SureshotError, match=r"cannot be written to .*: is a directory"):
         drop_half_line(tmp_path)
     if os.path.exists("/dev/full"):  # noqa: PTH110

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
-from sureshot.files import CARD, write_text
+from sureshot.files import CARD
 from sureshot.library.confidence import model_card
 from sureshot.library.labels import (
     Label,
@@ -20,6 +20,7 @@ from sureshot.library.labels import (
     located,
     read_labels,
     together,
+    write,
 )
 from sureshot.library.ranking import Gallery
 from sureshot.library.search import Searcher, as_searcher
@@ -118,12 +119,8 @@ def calibrate(
 def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
     """Note the labels from elsewhere that a card was learned from."""
     file = given_labels_of_index(searcher.store.location)
-    if absolute(source) in (file, labels_of_index(searcher.store.location)):
-        return
-    try:
-        write_text(file, "".join(label.to_line() for label in labels))
-    except OSError as error:
-        raise SureshotError(f"{file} cannot be written: {reason_of(error)}.") from None
+    if absolute(source) not in (file, labels_of_index(searcher.store.location)):
+        write(file, labels)
 
 
 def _own_labels(searcher: Searcher) -> Path:

@@ -61,13 +61,13 @@ def model_card(
     """
     home = home_of(model)
     places = [home / CARD] if home.is_dir() else []  # the name of a model of a hub is no folder
-    found: tuple[Calibration | None, tuple[str, ...]] = None, ()
+    wrong: tuple[str, ...] = ()
     for place in (*places, reference_card(fingerprint)):
-        card, wrong = _usable(place, fingerprint, bank)
-        found = card, (*found[1], *wrong)
+        card, more = _usable(place, fingerprint, bank)
+        wrong += more
         if card is not None:
-            break
-    return found
+            return card, wrong
+    return None, wrong
 
 
 def _usable(

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
-from sureshot.files import write_text
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
@@ -17,6 +16,7 @@ from sureshot.library.labels import (
     labels_of_index,
     read_labels,
     together,
+    write,
 )
 from sureshot.library.query_checks import clean
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
@@ -75,12 +75,7 @@ class Judgements:
     def remove(self, query: str) -> None:
         """Forget what was judged of a query."""
         del self._labels[query]
-        try:
-            write_text(self.file, "".join(label.to_line() for label in self))
-        except OSError as error:
-            raise SureshotError(
-                f"{plain(self.file)} cannot be written: {reason_of(error)}."
-            ) from None
+        write(self.file, self)
 
     def count(self, state: str) -> int:
         """Judged queries that are ``present``, ``absent`` or ``not found``."""

@@ -36,7 +36,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option, reason_of
-from sureshot.files import append_line
+from sureshot.files import append_line, write_text
 from sureshot.library.query_checks import parse_time
 from sureshot.paths import expand, index_folder
 from sureshot.s3 import ObjectPath, object_path
@@ -207,6 +207,14 @@ def append(file: Path, label: Label) -> None:
     """Write one more line, which is on the disk when this returns."""
     try:
         append_line(file, label.to_line())
+    except OSError as error:
+        raise _not_written(file, error) from None
+
+
+def write(file: Path, labels: Iterable[Label]) -> None:
+    """Write a file of labels, whole or not at all; an older one is replaced."""
+    try:
+        write_text(file, "".join(label.to_line() for label in labels))
     except OSError as error:
         raise _not_written(file, error) from None
 

@@ -376,10 +376,8 @@ def _quality(cases: _Cases, rng: np.random.Generator) -> Quality:
     names, place = np.unique(cases.video, return_inverse=True)
     half = rng.permutation(len(names))[place] % 2
     number = cases.video // _APART
-    whole = (
-        cases.size
-        == np.array([cases.size[number == n].max() for n in range(number.max() + 1)])[number]
-    )
+    largest = np.array([cases.size[number == n].max() for n in range(number.max() + 1)])
+    whole = cases.size == largest[number]
     parts, shares, here = [], [], []
     for side in (0, 1):
         present, first, _ = _fit(cases.of_rows(half != side))
@@ -603,16 +601,13 @@ class Calibrated:
         place = [] if self.file is None else [f"Card: {plain(self.file)}"]
         if personal is not None:
             queries = counted(personal.queries, "judged query", "judged queries")
-            return "\n".join(
-                [
-                    f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
-                    f"Of what is here the first hit was right {percent(personal.right)} of the "
-                    f"time. Predicted: {percent(personal.before)} before, "
-                    f"{percent(personal.after)} now. {percent(card.prior)} of searches are taken "
-                    "to be for what is here.",
-                    *place,
-                ]
-            )
+            lines = [
+                f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
+                f"Of what is here the first hit was right {percent(personal.right)} of the time. "
+                f"Predicted: {percent(personal.before)} before, {percent(personal.after)} now. "
+                f"{percent(card.prior)} of searches are taken to be for what is here.",
+            ]
+            return "\n".join([*lines, *place])
         valid, quality = card.valid_for, card.quality
         lines = [
             f"Calibrated on {counted(valid.queries, 'query', 'queries')} about "

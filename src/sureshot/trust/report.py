@@ -140,6 +140,10 @@ class Graded:
     rng: np.random.Generator
     resamples: int
 
+    def twice(self, right: Bool[np.ndarray, " twice"]) -> "Graded":
+        """Every query as two cases: the first ones of all, then the second ones."""
+        return replace(self, right=right, video=np.tile(self.video, 2))
+
     def interval(self, statistic: Statistic) -> Interval:
         """A statistic of the results, and where it would be for other videos."""
         return interval(statistic, self.video, self.rng, resamples=self.resamples)
@@ -631,11 +635,7 @@ def measure(
         scales[f"{SOFTMAX}, model's scale {scale:.4g}"] = 1 / scale
     predicted = {OURS: ours}
     predicted |= {name: sigmoid(softmax_signals(scores, t)[0]) for name, t in scales.items()}
-    both = replace(
-        graded,
-        right=np.concatenate([graded.right, np.zeros(len(owner), bool)]),
-        video=np.tile(owner, 2),
-    )
+    both = graded.twice(np.concatenate([graded.right, np.zeros(len(owner), bool)]))
     unknown = {OURS: found.first.ravel()}
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
     own, theirs = auroc_of(ours, graded.right), auroc_of(best, graded.right)
@@ -655,10 +655,8 @@ def measure(
         probabilities=probabilities(predicted, graded),
         unknown=probabilities(unknown, both),
         places=tuple(
-            PlaceRow(place, float(p.mean()), float(right.mean()))
-            for place, p, right in zip(
-                range(1, _PLACES + 1), found.known.T, found.relevant.T, strict=False
-            )
+            PlaceRow(place, float(found.known[:, place - 1].mean()), float(right.mean()))
+            for place, right in enumerate(found.relevant.T[:_PLACES], 1)
         ),
         sets=tuple(
             _set_row(coverage, members, -confidences["entropy"], ours, graded)
@@ -680,12 +678,11 @@ def _absent_row(signal: str, asked: Float[np.ndarray, "2 queries"], graded: Grad
     """How a signal tells each query from the same one without its own video, in row 1."""
     (present, absent), values = asked, asked.ravel()
     there = np.repeat([1.0, 0.0], len(present))
-    both = replace(graded, right=there == 1, video=np.tile(graded.video, 2))
     # Calling so many of the present absent, how many of the absent are caught.
     cut = np.sort(present)[int(_PASSED_OVER * len(present))]
     return AbsentRow(
         signal=signal,
-        auroc=both.interval(auroc_of(values, there)),
+        auroc=graded.twice(there == 1).interval(auroc_of(values, there)),
         fpr_95=fpr_at_tpr(values, there),
         caught=float((absent < cut).mean()),
     )

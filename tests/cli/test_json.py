@@ -17,6 +17,7 @@ from sureshot.research import answer_report, answers, evaluation, features, synt
 from sureshot.research.figures import catalogue
 from sureshot.research.reproduction import reproduce
 from sureshot.research.training import loop
+from sureshot.store import rows
 from sureshot.trust import card, fit
 from sureshot.web import schema
 from tests.asked import asked
@@ -35,6 +36,7 @@ SOURCES = {
     "describe": (results,),
     "export": (clips, results),
     "index": (results,),
+    "list": (catalog.VideoPage, rows.VideoRecord, results.NameMatch),
     "status": (catalog,),
     "judge": (judging,),
     "calibrate": (fit, card),
@@ -62,6 +64,7 @@ ADDED = {
     "id": "name of the video that does not reveal its place",
     "labels": "file of the judgements",
     "model": "name of the model",
+    "modified": "when the file last changed, in UTC",
     "path": "the file",
     "post_processed": "post-processed scores",
     "published": "printed rows of each direction, and why they may not compare",
@@ -77,7 +80,10 @@ ADDED = {
     "video_to_text": "captions of a video are one group",
 }
 # What another class has a field of the same name for.
-PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in words")
+PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in words") | {
+    "videos[].seconds": "its length",
+    "videos[].text": "the same in words",
+}
 
 
 def described(verb):
@@ -178,6 +184,7 @@ def printed(tmp_path_factory, library):
         # With a calibration from here on.
         "search": output("search", known.labels[0].query, "--db", known.db),
         "export": output("export", known.labels[0].query, "--to", clips, "--db", known.db),
+        "list": output("list", *db),
         "status": output("status", *db),
         "doctor": output("doctor", *db),
         "remove": output("remove", videos / "a.mp4", *db),

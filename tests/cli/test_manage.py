@@ -1,5 +1,7 @@
 """`sureshot status`, `remove`, `reset` and `doctor`."""
 
+import csv
+import io
 import json
 import re
 import shutil
@@ -33,6 +35,47 @@ def db(tmp_path):
 
 def videos(sureshot, db):
     return json.loads(sureshot("status", "--db", db, "--json").out)["videos"]
+
+
+# --- list -----------------------------------------------------------------------------------------
+
+
+def test_the_videos_are_listed_with_what_failed_and_why(sureshot, db, tmp_path):
+    (tmp_path / "videos" / "a.mp4").rename(tmp_path / "videos" / "elsewhere.mp4")
+    ran = sureshot("list", "--db", db)
+    assert (ran.code, ran.err) == (0, "")
+    head, first, broken, reason, last, count = ran.out.splitlines()
+    assert head.split() == ["length", "date", "windows", "video"]
+    assert first.split()[:2] == ["2", "s"] and first.endswith("/a.mp4 (gone)")
+    assert broken.split()[1] == "0" and broken.endswith("/broken.mp4")
+    assert reason.strip().startswith("failed: is not a video")
+    assert last.endswith("sub/b.mp4")
+    assert count == "2 videos, 3 s; 1 could not be indexed"
+    assert sureshot("list", "--db", db, "--folder", "/none").out == "0 videos, 0 s\n"
+
+
+def test_a_list_is_json_and_csv_with_the_same_values(sureshot, db):
+    known = json.loads(sureshot("list", "--db", db, "--sort", "date", "--json").out)
+    assert (known["total"], known["failed"]) == (videos(sureshot, db), 1)
+    rows = list(csv.DictReader(io.StringIO(sureshot("list", "--db", db, "--csv").out)))
+    texts = {
+        row["path"]: {name: str(value) for name, value in row.items()} for row in known["videos"]
+    }
+    assert [row["path"] for row in rows] == sorted(texts)
+    assert all(row.items() <= texts[row["path"]].items() for row in rows)
+    assert sureshot("list", "--db", db, "--csv", "--json").code == 2
+
+
+def test_a_name_cannot_break_a_list(sureshot, tmp_path):
+    (tmp_path / "videos").mkdir()
+    name = 'a,"b"\n\x1b[2J.mp4'
+    coloured(tmp_path / "made.mp4", ["red"], seconds=1, rate=5).rename(tmp_path / "videos" / name)
+    index(str(tmp_path / "db"), tmp_path / "videos")
+    out = sureshot("list", "--db", tmp_path / "db", "--csv").out
+    (row,) = csv.DictReader(io.StringIO(out))
+    assert row["seconds"] == "1.0" and 'a,"b"' in row["path"] and "\x1b" not in out
+    shown = sureshot("list", "--db", tmp_path / "db").out
+    assert len(shown.splitlines()) == 3 and "\x1b" not in shown
 
 
 # --- status ---------------------------------------------------------------------------------------

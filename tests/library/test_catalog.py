@@ -17,6 +17,9 @@ from sureshot.library.catalog import (
     status,
     video_values,
 )
+from sureshot.library.catalog import (
+    videos as listed,
+)
 from sureshot.library.search import open_index
 from sureshot.library.video_filter import VideoFilter
 from sureshot.store.index import Store
@@ -136,6 +139,27 @@ def test_a_list_counts_the_videos_that_status_counts(db, videos) -> None:
         assert page.to_dict()["text"] == "2 videos, 3 s"
     listed = list_videos(store, limit=9).videos
     assert [record.path.name for record in listed] == ["a.mp4", "broken.mp4", "b.mp4"]
+
+
+def test_a_list_of_chosen_videos_counts_what_it_shows(films, tmp_path) -> None:
+    folder, searcher = films
+    db = searcher.store.location
+    page = listed(db, longer="0:02", until="2024-01-03", sort="date")
+    assert [record.path.parent.name for record in page.videos] == ["3", "2"]
+    assert (page.total, page.failed, page.text) == (2, 0, "2 videos, 6 s")
+    assert [record.path.parent.name for record in listed(db, since="2024-01-02").videos] == [
+        "2",
+        "3",
+    ]
+    assert listed(db, folder=folder / "1", longer=2).videos == ()
+    with pytest.raises(QueryError, match="give path or date"):
+        listed(db, sort="best")
+
+
+def test_a_failed_video_is_in_a_list_but_for_one_by_length(db, videos) -> None:
+    assert (listed(db).total, listed(db).failed) == (status(db).videos, len(status(db).failed))
+    assert listed(db, shorter=60).failed == 0
+    assert listed(db, since="2020-01-01").failed == 1
 
 
 def test_a_page_goes_on_behind_a_video_that_was_removed_meanwhile(store) -> None:

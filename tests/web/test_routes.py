@@ -203,6 +203,8 @@ def test_videos_come_page_by_page(visitor, library) -> None:
     assert (seen, cursor["cursor"]) == (sorted(map(str, library.videos.rglob("*.mp4"))), None)
     below = visitor.get("/api/videos", params={"folder": str(library.videos / "tapes")}).json()
     assert below["total"] == 2
+    assert visitor.get("/api/videos", params={"longer": 12}).json()["total"] == 2
+    assert visitor.get("/api/videos", params={"until": "2000-01-01"}).json()["total"] == 0
     assert visitor.get("/api/videos", params={"cursor": "%%%"}).status_code == 400
 
 

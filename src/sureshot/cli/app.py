@@ -89,6 +89,7 @@ _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "mcp": (_YOURS, "manage", "mcp", "MCP_EXAMPLES"),
     "judge": (_YOURS, "search", "judge", "EXAMPLES"),
     "calibrate": (_YOURS, "manage", "calibrate", "CALIBRATE_EXAMPLES"),
+    "list": (_YOURS, "manage", "list_videos", "LIST_EXAMPLES"),
     "status": (_YOURS, "manage", "status", ""),
     "remove": (_YOURS, "manage", "remove", ""),
     "reset": (_YOURS, "manage", "reset", ""),

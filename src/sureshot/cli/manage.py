@@ -1,4 +1,4 @@
-"""`sureshot status`, `remove`, `reset`, `doctor`, `serve` and `calibrate`."""
+"""`sureshot list`, `status`, `remove`, `reset`, `doctor`, `serve` and `calibrate`."""
 
 import os
 import sys
@@ -18,12 +18,17 @@ from sureshot.cli.terminal import (
     Db,
     Device,
     Experts,
+    Folder,
     Ids,
     Json,
     Label,
+    Longer,
     MistypedError,
     Model,
     Protocol,
+    Shorter,
+    Since,
+    Until,
     VideoFolder,
     compute_alone,
     console,
@@ -34,6 +39,7 @@ from sureshot.cli.terminal import (
     print_path,
     print_paths,
     print_table,
+    print_videos,
 )
 from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.paths import absolute_model, exists_at, index_place
@@ -44,6 +50,42 @@ if TYPE_CHECKING:
 
 
 _MARKS = {"ok": ("ok", "green"), "note": ("note", "yellow"), "broken": ("BAD", "bold red")}
+
+
+LIST_EXAMPLES = examples(
+    "sureshot list --folder ~/Videos/2024 --sort date",
+    "sureshot list --longer 1:00:00 --since 2024-05-01 --csv > videos.csv",
+)
+
+
+def list_videos(
+    folder: Folder = None,
+    longer: Longer = None,
+    shorter: Shorter = None,
+    since: Since = None,
+    until: Until = None,
+    sort: Annotated[
+        str, typer.Option(metavar="ORDER", help="By path, or by date, the last changed first.")
+    ] = "path",
+    db: Db = None,
+    as_csv: Annotated[
+        bool, typer.Option("--csv", help="Print CSV, a line per video, for spreadsheets.")
+    ] = False,
+    as_json: Json = False,
+) -> int:
+    """List the videos of the index: length, date, windows, and what failed and why."""
+    if as_csv and as_json:
+        raise MistypedError("Give one of --csv and --json.")
+    page = library.videos(
+        db, folder=folder, longer=longer, shorter=shorter, since=since, until=until, sort=sort
+    )
+    if as_json:
+        print_json(page.to_dict())
+    elif as_csv:
+        typer.echo(page.to_csv(), nl=False)
+    else:
+        print_videos(console(), page)
+    return 0
 
 
 def status(

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any, runtime_checkable
 
 import typer
 from rich.cells import cell_len
@@ -25,10 +25,14 @@ from sureshot.library.results import (
     Descriptions,
     Hit,
     Status,
+    absence,
     json_text,
 )
 from sureshot.paths import absolute_model, expand
 from sureshot.text import plain, time_left, time_range, timecode
+
+if TYPE_CHECKING:
+    from sureshot.library.catalog import VideoPage
 
 
 def path_option(
@@ -333,6 +337,25 @@ def print_path(out: Console, label: str, path: str, style: str = "") -> None:
         out.print(Text(f"    {line}"))
 
 
+def print_videos(out: Console, page: "VideoPage") -> None:
+    """The table of videos, with the reasons of failures, and how many there are."""
+    table = _table("length", "date", "windows", "video")
+    values = page.to_dict()["videos"]
+    for record, known in zip(page.videos, values, strict=True):
+        mark = absence(missing=known["missing"], away=known["away"])
+        name = Text(short(record.path) + mark, overflow="fold")
+        if record.reason:
+            name = Text.assemble(name, (f"\n  failed: {plain(record.reason)}", "red"))
+        elif record.note:
+            name = Text.assemble(name, (f"\n  damaged: {plain(record.note)}", "yellow"))
+        length = "" if record.reason else known["text"]
+        table.add_row(length, known["modified"][:10], str(record.windows), name)
+    if values:
+        print_table(out, table)
+    failed = f"; {page.failed} could not be indexed" if page.failed else ""
+    out.print(page.text + failed)
+
+
 def videos_of(hit: Hit) -> list[str]:
     """The file of a hit, and its copies below it."""
     copies = [f"  = {short(c.path)}  {time_range(c.start, c.end)}" for c in hit.copies]
@@ -357,7 +380,7 @@ def _broken(path: str, width: int) -> str:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        right = name in ("", "score", "right", "time", "best at")
+        right = name in ("", "score", "right", "time", "best at", "length", "date", "windows")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     return table
 

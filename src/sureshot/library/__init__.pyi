@@ -1,10 +1,12 @@
 from .calibration import calibrate as calibrate
 from .calibration import forget as forget
 from .catalog import Contents as Contents
+from .catalog import VideoPage as VideoPage
 from .catalog import has_index as has_index
 from .catalog import remove as remove
 from .catalog import reset as reset
 from .catalog import status as status
+from .catalog import videos as videos
 from .clips import Exported as Exported
 from .clips import export as export
 from .doctor import Check as Check

@@ -2,20 +2,22 @@
 
 import base64
 import contextlib
+import csv
 import glob
+import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import UTC, datetime
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.errors import ModelError, QueryError, SureshotError, option
 from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
-from sureshot.library.video_filter import newest_first
+from sureshot.library.video_filter import VideoFilter, newest_first
 from sureshot.media.discover import is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, cache_dir, index_place
@@ -265,15 +267,31 @@ def _calibrated(store: Store) -> str:
     return "; ".join(("not calibrated", *warnings))
 
 
+_COLUMNS = ("path", "id", "seconds", "windows", "modified", "missing", "away", "reason", "note")
+
+
 @dataclass(frozen=True, slots=True)
 class VideoPage:
-    """Some videos of an index, failed ones among them."""
+    """Some videos of an index, failed ones among them.
+
+    Attributes:
+        videos: in the order of their paths, if no other was asked for.
+        total: videos that can be found, as `status` counts them, on all pages.
+        failed: files that could not be indexed, on all pages.
+        seconds: length of those that can be found.
+        after: where the next page begins; None on the last one.
+    """
 
     videos: tuple[VideoRecord, ...]
-    total: int  # videos on all pages that can be found, as `status` counts them
-    failed: int  # others on all pages
-    seconds: float  # length of those that can be found
-    after: str | None  # where the next page begins; None on the last one
+    total: int
+    failed: int
+    seconds: float
+    after: str | None = None
+
+    @property
+    def text(self) -> str:
+        """Their number and length in words."""
+        return f"{counted(self.total, 'video')}, {duration(self.seconds)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/api.md describes them."""
@@ -281,10 +299,48 @@ class VideoPage:
             "schema": JSON_SCHEMA,
             "total": self.total,
             "failed": self.failed,
-            "text": f"{counted(self.total, 'video')}, {duration(self.seconds)}",
+            "text": self.text,
             "videos": [video_values(record) for record in self.videos],
-            "next": self.after,
         }
+
+    def to_csv(self) -> str:
+        """A table with a header, a line per video, and the columns of ``videos`` of `to_dict`."""
+        rows = [video_values(record) for record in self.videos]
+        lines = io.StringIO()
+        table = csv.DictWriter(lines, _COLUMNS, extrasaction="ignore", lineterminator="\n")
+        table.writeheader()
+        table.writerows({name: plain(str(row[name])) for name in _COLUMNS} for row in rows)
+        return lines.getvalue()
+
+
+def videos(
+    db: str | Path | None = None,
+    *,
+    folder: str | Selection | None = None,
+    longer: float | str | None = None,
+    shorter: float | str | None = None,
+    since: date | str | None = None,
+    until: date | str | None = None,
+    sort: str = "path",
+) -> VideoPage:
+    """All videos of an index, or those that fit, failed ones among them.
+
+    Args:
+        db: folder or object-storage URI; None is the default index of this user.
+        sort: by ``path``, or by ``date``, the last changed first.
+
+    The others are those of `Searcher.search`. Failed videos have no length that could fit.
+    """
+    if sort not in ("path", "date"):
+        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
+    store = Store.open(index_place(db))
+    wanted = VideoFilter(
+        folder=folder, longer=longer, shorter=shorter, since=since, until=until
+    ).videos(store)
+    page = list_videos(store, limit=None, folder=wanted)
+    if sort == "path":
+        return page
+    return replace(page, videos=tuple(sorted(page.videos, key=newest_first)))
 
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
@@ -306,7 +362,7 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
 def list_videos(
     store: Store,
     *,
-    limit: int,
+    limit: int | None,
     after: str | None = None,
     folder: Selection | None = None,
     newest: bool = False,
@@ -314,7 +370,7 @@ def list_videos(
     """A page of the videos of an index, in the order of their paths.
 
     Args:
-        limit: videos of a page, at least 1.
+        limit: videos of a page, at least 1; None gives all of them.
         after: ``after`` of the page before; None begins with the first video. Videos that came or
             went in between shift no page.
         folder: only these videos, see `Store.select`.
@@ -327,7 +383,7 @@ def list_videos(
     if newest:
         left = sorted(left, key=newest_first)
     page = left[:limit]
-    more = _mark(page[-1].path) if len(left) > limit and not newest else None
+    more = _mark(page[-1].path) if len(left) > len(page) and not newest else None
     seconds = sum((record.duration for record in good), 0.0)
     return VideoPage(tuple(page), total=len(good), failed=len(failed), seconds=seconds, after=more)
 

@@ -63,6 +63,7 @@ class VideoFilter:
             where = f"at or below {printable(place)}" if isinstance(place, Path) else str(place)
             parts.insert(0, where)
         least, most = longer or 0, math.inf if shorter is None else shorter
+        limited = longer is not None or shorter is not None  # the length of a failed one is unknown
         first = -math.inf if since is None else _midnight(since)
         after = math.inf if until is None else _midnight(until) + 86_400
         ids = frozenset(
@@ -70,6 +71,7 @@ class VideoFilter:
             for record in store.videos()
             if is_selected(record, place)
             and least <= record.duration <= most
+            and not (record.reason and limited)
             and first <= record.mtime_ns / 1e9 < after
         )
         note = place.note if isinstance(place, VideoSet) else ""

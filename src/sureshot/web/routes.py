@@ -19,6 +19,7 @@ from sureshot.library.labels import JudgedMoment, labels_of_index
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
+from sureshot.library.video_filter import VideoFilter
 from sureshot.paths import video_id
 from sureshot.text import plain
 from sureshot.web.media import Id
@@ -47,6 +48,10 @@ Folder = Annotated[
         max_length=4096,
     ),
 ]
+Longer = Annotated[float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)]
+Shorter = Annotated[float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)]
+Since = Annotated[date | None, Query(description="First day of the last change, in UTC.")]
+Until = Annotated[date | None, Query(description="Last day of the last change, in UTC.")]
 Cursor = Annotated[
     str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
 ]
@@ -58,14 +63,10 @@ class SearchOptions:
 
     limit: Annotated[int, Query(description="Hits of a page.", ge=1, le=100)] = 10
     folder: Folder = None
-    longer: Annotated[
-        float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)
-    ] = None
-    shorter: Annotated[
-        float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)
-    ] = None
-    since: Annotated[date | None, Query(description="First day of the last change, in UTC.")] = None
-    until: Annotated[date | None, Query(description="Last day of the last change, in UTC.")] = None
+    longer: Longer = None
+    shorter: Shorter = None
+    since: Since = None
+    until: Until = None
     sort: Annotated[
         Literal["best", "date"],
         Query(description="Hits of a page: the best first, or the newest video first."),
@@ -232,16 +233,21 @@ def videos(
         str | None, Query(description="`next` of the page before.", max_length=20_000)
     ] = None,
     folder: Folder = None,
+    longer: Longer = None,
+    shorter: Shorter = None,
+    since: Since = None,
+    until: Until = None,
     newest: Annotated[
         bool, Query(description="Only those that can be found, the last changed first.")
     ] = False,
 ) -> dict[str, Any]:
     """The videos in the order of their paths, failed ones among them."""
-    store, named = session.store(), folder_of(folder)
-    place = None if named is None else store.select(named)
-    return catalog.list_videos(
-        store, limit=limit, after=cursor, folder=place, newest=newest
-    ).to_dict()
+    store = session.store()
+    wanted = VideoFilter(
+        folder=folder_of(folder), longer=longer, shorter=shorter, since=since, until=until
+    ).videos(store)
+    page = catalog.list_videos(store, limit=limit, after=cursor, folder=wanted, newest=newest)
+    return page.to_dict() | {"next": page.after}
 
 
 @router.get("/api/videos/{name}", tags=["index"], responses=replies(VideoReply, 404, 409))

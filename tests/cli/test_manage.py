@@ -51,6 +51,8 @@ def test_the_videos_are_listed_with_what_failed_and_why(sureshot, db, tmp_path):
     assert reason.strip().startswith("failed: is not a video")
     assert last.endswith("sub/b.mp4")
     assert count == "2 videos, 3 s; 1 could not be indexed"
+    _, narrow = in_terminal("list", "--db", db, columns=40)
+    assert "…" not in narrow
     assert sureshot("list", "--db", db, "--folder", "/none").out == "0 videos, 0 s\n"
 
 

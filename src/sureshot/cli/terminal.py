@@ -345,9 +345,9 @@ def print_videos(out: Console, page: "VideoPage") -> None:
         mark = absence(missing=known["missing"], away=known["away"])
         name = Text(short(record.path) + mark, overflow="fold")
         if record.reason:
-            name = Text.assemble(name, (f"\n  failed: {plain(record.reason)}", "red"))
+            name.append(f"\n  failed: {plain(record.reason)}", "red")
         elif record.note:
-            name = Text.assemble(name, (f"\n  damaged: {plain(record.note)}", "yellow"))
+            name.append(f"\n  damaged: {plain(record.note)}", "yellow")
         length = "" if record.reason else known["text"]
         table.add_row(length, known["modified"][:10], str(record.windows), name)
     if values:

@@ -319,8 +319,11 @@ def test_filters_hold_for_a_search_and_stand_in_its_address(page) -> None:
     page.locator("#longer").press("Tab")
     page.wait_for_url("**longer=10*")
     page.get_by_text("that lasts 10 min or longer").first.wait_for()
+    page.locator("#query").fill("")
+    page.locator("#query").press("Enter")
+    page.locator("#shelf-title").get_by_text("0 videos, 0 s").wait_for()
     page.locator("#unfilter").click()
-    page.locator(".hit").first.wait_for()
+    page.locator(".tile").first.wait_for()
 
 
 def test_the_page_counts_as_the_terminal_does_and_names_what_failed(page, shop) -> None:
@@ -389,6 +392,7 @@ def test_misspelt_words_are_corrected_and_names_found(browser, tmp_path) -> None
             page.locator("#names").get_by_text("by name · 1 video").wait_for()
             page.locator("#names button").click()
             page.wait_for_url("**/?folder=*beach")
+            page.locator("#shelf-title").get_by_text("1 video, ").wait_for()
             assert page.locator(".tile .name").all_inner_texts() == ["blue.mp4"]
             (videos / "beach").rename(tmp_path / "elsewhere")
             page.goto(f"{address}?q=blue")

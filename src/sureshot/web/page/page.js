@@ -318,11 +318,11 @@ function preview(button, image, hit) {
 let places = 0; // folders with videos
 
 async function shelf() {
-  const asked = new URLSearchParams({ newest: true, limit: 12 });
-  if ($("folder").value.trim()) asked.set("folder", $("folder").value.trim());
+  const asked = filtered(new URLSearchParams({ newest: true, limit: 12 }));
+  for (const name of ["sort", "min", "present"]) asked.delete(name); // of hits, not of videos
   const found = await ask(`api/videos?${asked}`);
   if (answer || new URLSearchParams(location.search).has("q")) return;
-  $("shelf").hidden = !found.videos.length;
+  $("shelf").hidden = !found.videos.length && asked.size === 2;
   const where = places > 1 && !asked.has("folder") ? ` in ${places} folders` : "";
   $("shelf-title").textContent = found.text + where + (found.failed ? `; ${found.failed} could not be indexed` : "");
   $("latest").replaceChildren(...found.videos.map((video, place) => tile(video, place)));

@@ -363,7 +363,7 @@ def test_an_answer_that_is_no_json_is_said_too(page) -> None:
 
 def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.goto(f"{shop[0]}?q=blue&since=2024-02-02&until=2024-01-01")
-    page.get_by_text("The first day is after the last one").wait_for()
+    page.get_by_text("The day of --since is after that of --until").wait_for()
     page.goto(f"{shop[0]}?like={'0' * 32}")
     page.get_by_text("There is no such video in the index").wait_for()
     page.goto(f"{shop[0]}?photo=gone.png")

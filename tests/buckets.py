@@ -119,8 +119,8 @@ class _Proxy(BaseHTTPRequestHandler):
             data = data[: len(data) // 2]
             self.close_connection = True
         if self.command != "HEAD":
+            self.bucket.sent += len(data)  # before the client can have it and look
             self.wfile.write(data)
-            self.bucket.sent += len(data)
 
     do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _answer  # noqa: N815
 

@@ -55,7 +55,8 @@ def calibrate(
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
     A label with times says whether a hit that meets them is right; one without is about the best
-    moment of its video. A query that nothing here answers tells how often that is.
+    moment of its video. Of what was searched for and judged, but not of a
+    list of all right answers, it counts too how often it is here.
 
     Labels from elsewhere that made the card of an index are kept next to it, and count together
     with what is judged of it, whichever came first: no click undoes them. Where the two disagree,
@@ -200,8 +201,13 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
         seen.add(moment.path)
         right.append(-1 if verdict is None else int(verdict))
     scores = np.array([moment.score for moment in moments], np.float64)
-    is_absent = label.state == "absent"
-    return JudgedQuery(scores=scores, right=np.array(right), about=about, absent=is_absent)
+    return JudgedQuery(
+        scores=scores,
+        right=np.array(right),
+        about=about,
+        absent=label.state == "absent",
+        searched=not label.complete,
+    )
 
 
 def _fitted(

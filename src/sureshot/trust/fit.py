@@ -452,12 +452,15 @@ class JudgedQuery:
         right: whether each of these is right: 1 right, 0 wrong, -1 not known.
         about: what else is known of the query, and the size of the library.
         absent: whether somebody said that nothing in the library is right.
+        searched: whether it is one of somebody's searches, which tells how often what they look for
+            is here; a query of a list of right answers does not.
     """
 
     scores: Float[np.ndarray, " hits"]
     right: Int[np.ndarray, " hits"]
     about: QueryContext
     absent: bool = False
+    searched: bool = True
 
     @property
     def seen(self) -> int:
@@ -480,7 +483,7 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     judgements move little: the level of the first hit's probability and that of the later ones, the
     prior of presence, and how deep right videos are. A query of which no hit shown was right has
     its right one further down; unless no query was said to have none, when it counts as both, as
-    likely as the card says.
+    likely as the card says. The prior follows searches alone, not lists of right answers.
 
     Args:
         judged: queries of which a hit was judged, or that were said to have no answer here.
@@ -492,6 +495,7 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     # Who says of some searches that nothing here is right leaves none of those unsaid.
     says_so = any(query.absent for query in known)
     here = np.array([_here(card, query, says_so) for query in known])
+    searched = np.array([query.searched for query in known], np.float64)
     signals = np.concatenate([query_signals(query.scores[None], query.about) for query in known])
     right = np.array([query.right[0] for query in known])
     told = (right >= 0) & (here > 0)
@@ -512,7 +516,7 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
         card,
         first=first,
         later=_later(card, known, here),
-        prior=float((_SEARCHES * card.prior + here.sum()) / (_SEARCHES + len(here))),
+        prior=float((_SEARCHES * card.prior + here @ searched) / (_SEARCHES + searched.sum())),
         depths=tuple(
             depths.blended(deep[use], found[use], here[use], _DEPTHS) if use.any() else depths
             for depths in card.depths

@@ -550,9 +550,10 @@ class Calibration:
         if type(version := values.get("version")) is not int:
             _damaged("its version is no number")
         if version != VERSION:
+            fix = "Update Sureshot." if version > VERSION else _AGAIN
             raise SureshotError(
-                f"The calibration card is of version {version} and this Sureshot reads {VERSION}; "
-                "update Sureshot, or calibrate again with `sureshot calibrate`."
+                f"The calibration card is of version {version} and this Sureshot reads {VERSION}. "
+                f"{fix}"
             )
         checksum = values.pop("checksum", None)
         if checksum != _checksum({"kind": _KIND, **values}):

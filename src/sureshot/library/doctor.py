@@ -20,6 +20,7 @@ _PARTS = ("av", "pylance", "pyarrow", "numpy", "tokenizers", "fastapi")
 _EXTRAS: dict[str, tuple[Sequence[str], str, str]] = {
     "research": (RESEARCH, "training, evaluation, reproduction, CLIP and SigLIP", "research"),
     "object storage": (("botocore",), "indexes and videos in S3 buckets", "s3"),
+    "benchmarks": (("mteb",), "the tasks of mteb", "mteb"),
     "agents": (("mcp",), "searches and frames for agents", "mcp"),
     "cluster": (("ray",), "indexing on many machines", "ray"),
 }

@@ -1,11 +1,18 @@
 """Subtitles in files and tracks: their words, times and languages, whatever the file gets wrong."""
 
+import math
 import os
+from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
+import av
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from sureshot.media import lines, subtitles
+from tests.clips import film, greys
 
 SRT = """1
 00:00:01,000 --> 00:00:02,500
@@ -137,3 +144,222 @@ def test_a_changed_file_changes_the_stamp_and_a_moved_one_does_not(tmp_path):
         (tmp_path / name).rename(tmp_path / "moved" / name)
     moved = lines.stamp("subtitles", sidecars_of(tmp_path / "moved" / "film.mp4"))
     assert len({before, changed, lines.stamp("subtitles")}) == 3 and moved == changed
+
+
+def with_tracks(path: Path, tracks: Sequence[tuple[str, str]], ahead: float = 0.0) -> Path:
+    """A film of ten seconds with tracks of the words of `FILES`, each of a suffix and a language.
+
+    Args:
+        ahead: seconds that the clock of the file begins with.
+    """
+    codec = "libvpx" if path.suffix == ".webm" else "mpeg4"
+    pictures = film(path.with_name(f"pictures{path.suffix}"), greys([50] * 20), rate=2, codec=codec)
+    with ExitStack() as opened:
+        out = opened.enter_context(av.open(path, "w"))
+        sources = [opened.enter_context(av.open(pictures))]
+        streams = [out.add_stream_from_template(sources[0].streams.video[0])]
+        for number, (suffix, language) in enumerate(tracks):
+            parsed = path.with_name(f"track{number}{suffix}")
+            parsed.write_text(FILES[suffix])
+            sources.append(opened.enter_context(av.open(parsed)))
+            if path.suffix == ".mp4":
+                streams.append(out.add_stream("mov_text"))
+                streams[-1].codec_context.subtitle_header = ASS.encode()
+            else:
+                streams.append(out.add_stream_from_template(sources[-1].streams.subtitles[0]))
+            streams[-1].metadata["language"] = language
+        for source, stream in zip(sources, streams, strict=True):
+            for packet in source.demux():
+                if packet.pts is not None:
+                    out.mux(_moved(packet, stream, ahead))
+    return path
+
+
+def _moved(packet: av.Packet, stream: av.stream.Stream, ahead: float) -> av.Packet:
+    ticks = round(ahead / packet.time_base)
+    if stream.codec_context.name == "mov_text":
+        text = bytes(packet).replace(b"<i>", b"").replace(b"</i>", b"")
+        sample = av.Packet(len(text).to_bytes(2, "big") + text)
+        sample.pts, sample.duration, sample.time_base = (
+            packet.pts,
+            packet.duration,
+            packet.time_base,
+        )
+        packet = sample
+    packet.pts += ticks
+    packet.dts = packet.dts + ticks if packet.dts is not None else packet.pts
+    packet.stream = stream
+    return packet
+
+
+@pytest.mark.parametrize("ahead", [0.0, 5.0])
+@pytest.mark.parametrize(
+    ("name", "tracks"),
+    [
+        ("film.mkv", [(".srt", "eng"), (".ass", "ger")]),
+        ("film.webm", [(".vtt", "por")]),
+        ("film.mp4", [(".srt", "eng"), (".srt", "fre")]),
+    ],
+)
+def test_tracks_inside_a_video_are_read_by_language_in_time_with_its_pictures(
+    tmp_path, name, tracks, ahead
+):
+    found, notes = read(with_tracks(tmp_path / name, tracks, ahead))
+    assert not notes
+    for _, code in tracks:
+        language = {"eng": "en", "ger": "de", "por": "pt", "fre": "fr"}[code]
+        words = [(round(a, 2), round(b, 2), text) for a, b, text, _, of in found if of == language]
+        assert words == WORDS, language
+
+
+ROLLING = """WEBVTT
+
+00:00:01.000 --> 00:00:03.000
+_
+the<00:00:01.500><c> password</c>
+
+00:00:03.000 --> 00:00:03.010
+the password
+_
+
+00:00:03.010 --> 00:00:05.000
+the password
+is<00:00:04.000><c> swordfish</c>
+
+00:00:05.000 --> 00:00:05.010
+is swordfish
+
+00:01:00.000 --> 00:01:01.000
+the password
+""".replace("_", " ")
+
+
+def test_rolling_captions_give_each_line_once_unless_it_comes_back_later(tmp_path):
+    (tmp_path / "film.vtt").write_text(ROLLING)
+    found, _ = read(tmp_path / "film.mp4")
+    assert [(line.start, line.text) for line in found] == [
+        (1.0, "the password"),
+        (3.01, "is swordfish"),
+        (60.0, "the password"),
+    ]
+    assert found[0].end == 5.0  # shown above the next line until then
+
+
+def test_a_file_and_a_track_with_the_same_words_give_them_once(tmp_path):
+    video = with_tracks(tmp_path / "film.mkv", [(".srt", "eng")])
+    (tmp_path / "film.en.srt").write_text(SRT)
+    found, _ = read(video)
+    assert [line.text for line in found] == [text for *_, text in WORDS]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "name"),
+    [
+        ("Wir müssen gehen, schön dass du da warst. Für mich wäre das toll.", "cp1252", "film.srt"),
+        ("Você já comeu o pão, não é?", "cp1252", "film.pt.srt"),
+        ("Musimy już iść, proszę się pośpieszyć.", "cp1250", "film.srt"),
+        ("Нам пора идти, пожалуйста, поторопитесь.", "cp1251", "film.srt"),
+        ("今すぐ行かなければなりません。急いでください。", "shift_jis", "film.srt"),
+        ("我们现在必须走了，请快一点。", "gb18030", "film.srt"),
+        ("Wir müssen gehen.", "utf-8-sig", "film.srt"),
+        ("Нам пора идти.", "utf-16", "film.srt"),
+    ],
+)
+def test_words_are_read_whatever_their_encoding(tmp_path, text, encoding, name):
+    srt = f"1\r\n00:00:01,000 --> 00:00:02,000\r\n{text}\r\n"
+    (tmp_path / name).write_bytes(srt.encode(encoding))
+    found, notes = read(tmp_path / "film.mp4")
+    assert [line.text for line in found] == [text] and not notes
+
+
+def test_one_damaged_letter_does_not_change_the_encoding_of_the_rest(tmp_path):
+    text = "Wir müssen gehen, schön dass du für mich da wärst; größer, kühner, älter, früh, süß"
+    (tmp_path / "film.srt").write_bytes(
+        b"1\n00:00:01,000 --> 00:00:02,000\n" + text.encode() + b" \xff"
+    )
+    assert read(tmp_path / "film.mp4")[0][0].text == f"{text} \ufffd"
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"", "no subtitles"),
+        (b"<!DOCTYPE html><html><body>404 not found</body></html>", "no subtitles"),
+        (b"\x7fELF\x02\x01\x01\0\0\0" * 99, "not text"),
+        (b"WEBVTT\n\nNOTE nothing here\n", "no subtitles"),
+    ],
+)
+def test_a_file_without_subtitles_is_refused_by_name_and_the_others_are_read(
+    tmp_path, content, reason
+):
+    (tmp_path / "film.de.srt").write_bytes(content)
+    (tmp_path / "film.en.srt").write_text(SRT)
+    found, notes = read(tmp_path / "film.mp4")
+    assert [line[:3] for line in found] == WORDS
+    (note,) = notes
+    assert note.startswith("film.de.srt is left out") and reason in note
+
+
+def test_cues_that_are_wrong_do_not_spoil_those_around_them(tmp_path):
+    (tmp_path / "film.srt").write_text(
+        "\ufeffsome words before\n\n"
+        + "7\n00:00:05,000 --> 00:00:02,000\nends before it starts\n\n"
+        + "00:00:01,000 --> 00:00:09,000\nno number, overlapping\n\n"
+        + "1\nnot a time --> 00:00:03,000\n\n"
+        + "2\n00:00:06,000 --> 00:00:07,000\n"
+        + "long " * 2_000_000
+        + "\n\n3\n-00:00:08,000 --> 00:00:09,000\nnegative\n\n"
+        + "4\n00:00:10,000 --> 00:00:20,000\nruns past the end\n\n"
+        + "5\n99:00:00,000 --> 99:00:01,000\nnot in this film\n\n"
+        + "6\n00:00:07,000 --> 00:00:08,000\nout of \u202eorder\x1b[2J\0\n"
+    )
+    (tmp_path / "film.srt").write_bytes((tmp_path / "film.srt").read_bytes().replace(b"\0", b""))
+    found, notes = read(tmp_path / "film.mp4", duration=12.0)
+    texts = [line.text for line in found]
+    for words in ("ends before", "no number", "long long", "negative", "runs past", "out of order"):
+        assert any(text.startswith(words) for text in texts), words
+    assert [line.start for line in found] == sorted(line.start for line in found)
+    assert all(0 <= line.start <= line.end <= 12 for line in found)
+    assert all(len(text) <= 1000 and text.isprintable() for text in texts)
+    assert notes == ["film.srt: 1 line after the end of the video left out"]
+
+
+def test_what_a_file_has_beyond_all_reason_is_cut_off_with_a_remark(tmp_path, monkeypatch):
+    monkeypatch.setattr(subtitles, "_MOST_CUES", 3)
+    cue = "1\n00:00:0{0},000 --> 00:00:0{0},500\nline {0}\n\n"
+    (tmp_path / "film.srt").write_text("".join(map(cue.format, range(1, 8))))
+    found, notes = read(tmp_path / "film.mp4")
+    assert len(found) == 3 and notes == ["film.srt is read up to 0:03: it has over 3 lines"]
+    monkeypatch.setattr(subtitles, "_MOST_BYTES", 100)
+    found, notes = read(tmp_path / "film.mp4")
+    assert 0 < len(found) < 3 and "MB" in notes[0]
+
+
+PARTS = st.sampled_from(
+    [
+        *("\n", "\n\n", "1\n", " --> ", "00:00:01,000", "-00:01", "99:99:99.999", "WEBVTT\n\n"),
+        *(
+            "[Script Info]\n",
+            "[Events]\n",
+            "Dialogue: 0,0:00:01.00,0:00:02.00,D,,0,0,0,,",
+            "{\\p1}",
+        ),
+        *("<i>", "{\\an8}", "&amp;", "words", "\ufeff", "\u202e", "\x1b[2J", "\r", "NOTE\n", "é"),
+    ]
+)
+CONTENTS = st.one_of(
+    st.binary(max_size=300),
+    st.lists(PARTS, max_size=30).map(lambda parts: "".join(parts).encode()),
+    st.lists(PARTS, max_size=30).map(lambda parts: "".join(parts).encode("utf-16")),
+)
+
+
+@given(content=CONTENTS, suffix=st.sampled_from(sorted(FILES)))
+def test_no_file_gives_anything_but_lines_that_can_be_shown(tmp_path_factory, content, suffix):
+    folder = tmp_path_factory.mktemp("any")
+    (folder / f"film{suffix}").write_bytes(content)
+    found, notes = read(folder / "film.mp4")
+    assert found or notes
+    for line in found:
+        assert 0 <= line.start <= line.end < math.inf
+        assert line.text == line.text.strip() != "" and line.text.isprintable()

@@ -1,13 +1,17 @@
-"""Lines of a video with their times: subtitles, text in the picture, speech."""
+"""Lines of a video with their times: subtitles, text in the picture, speech.
+
+Readers are imported when something is read: an index and a search know lines only.
+"""
 
 import math
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sureshot.errors import ArgumentError
-from sureshot.media import subtitles
-from sureshot.media.subtitles import Sidecar
+
+if TYPE_CHECKING:
+    from sureshot.media.subtitles import Sidecar
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")
@@ -32,9 +36,11 @@ def why_not(source: Source, speech: str | None = None) -> str:
     return "" if source == "subtitles" else f"{source} cannot be read yet"
 
 
-def stamp(source: Source, sidecars: Sequence[Sidecar] = (), speech: str | None = None) -> str:
+def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None = None) -> str:
     """What the lines of a source depend on besides the video; they are read again if it changes."""
     if source == "subtitles":
+        from sureshot.media import subtitles
+
         return subtitles.stamp(sidecars)
     raise ArgumentError(f"Lines from {source} cannot be read yet.")
 
@@ -43,7 +49,7 @@ def read(
     video: Path,
     source: Source,
     *,
-    sidecars: Sequence[Sidecar] = (),
+    sidecars: Sequence["Sidecar"] = (),
     duration: float = math.inf,
     speech: str | None = None,
     note: Callable[[str], None] = lambda remark: None,
@@ -66,5 +72,7 @@ def read(
     """
     if source != "subtitles":
         raise ArgumentError(f"Lines from {source} cannot be read yet.")
+    from sureshot.media import subtitles
+
     for cue in subtitles.read(video, sidecars, duration=duration, note=note):
         yield Line(cue.start, cue.end, cue.text, source, cue.language)

@@ -11,7 +11,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,24 +20,39 @@ import av.error
 from av.stream import Discard
 
 from sureshot.errors import VideoError, reason_of
-from sureshot.media.container import open_container
+from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
-from sureshot.text import counted, plain, timecode
+from sureshot.media.video import file_size, picture_stream
+from sureshot.s3 import ObjectPath
+from sureshot.text import JOINERS, counted, plain, timecode
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _VERSION = 1  # of the reading; a higher one makes indexes read subtitles again
 _FOLDERS = frozenset({"sub", "subs", "subtitles"})  # in which players look as well
-_MOST_BYTES = 1 << 25  # of a file that are read
+_MOST_BYTES = 1 << 24  # of a file that are read
 _MOST_CUES = 100_000  # of a file or track; three hours of talk have 4,000
 _MOST_LETTERS = 1000  # of a cue; what is longer is no caption
 _MOST_SIDECARS = 100  # of a video
 _TOUCHING = 0.1  # seconds: a cue that begins this soon after another one goes on with it
 _HEAD = 4096  # letters that tell the kind of a file
 _TEXT = {"subrip", "srt", "webvtt", "ass", "ssa", "mov_text", "text"}
+_MOST_CODE = 20_000  # bytes of a cue that are looked at
 _CODE = re.compile(r"\{\\[^{}]*\}|<[/A-Za-z0-9][^<>]*>")
-_DRAWING = re.compile(r"\{[^{}]*\\p[1-9][^{}]*\}[^{}]*")
-_FORCED_BREAK = re.compile(r"\\[Nnh]")
 _HEAD_LANGUAGE = re.compile(r"\AWEBVTT[^\n]*\n(?:[^\n]+\n){0,5}?Language: *([\w-]+)")
+
+_REPLACED = "\ufffd"  # stands for what cannot be decoded
+_DAMAGE = 10  # at most one such letter in so many beyond ASCII is damage to UTF-8
+_SAMPLE = 1 << 15  # bytes that an encoding is guessed from
+_MARKS = (
+    (codecs.BOM_UTF16_LE, "utf-16-le"),
+    (codecs.BOM_UTF16_BE, "utf-16-be"),
+)
+# What subtitles were written in before UTF-8, and the languages that Windows has cp1252 for.
+_ENCODINGS = [
+    *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
+    *("cp874", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
+]
+_WESTERN = {"en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "is", "ca", "eu"}
 
 # Names of languages: the tag, then codes and words that files use for it.
 _LANGUAGES = """
@@ -100,71 +115,75 @@ def sidecars(
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for video in videos:
         by_folder[video.parent].append(video)
-    for folder, inside in by_folder.items():
-        owned = _owned(folder)
-        for video in inside:
-            real = [*roots, folder, Path(os.path.realpath(video)).parent]
-            allowed = [os.path.realpath(root) for root in real] if video.name in owned else []
+    for folder, asked in by_folder.items():
+        owned = _owned(folder, {video.name for video in asked})
+        for video in asked:
             for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
                 try:
-                    found.setdefault(video, []).append(_sidecar(path, video, allowed))
-                except (VideoError, OSError) as error:
-                    reason = reason_of(error) if isinstance(error, OSError) else str(error)
-                    note(f"{plain(path)} is left out: {reason}")
+                    sidecar = _sidecar(path, video, roots)
+                except (VideoError, OSError, RuntimeError) as error:  # of links in a circle
+                    note(f"{plain(path)} is left out: {_reason(error)}")
+                else:
+                    found.setdefault(video, []).append(sidecar)
     return found
 
 
-def _sidecar(path: Path, video: Path, allowed: Sequence[str]) -> Sidecar:
-    real = Path(os.path.realpath(path))
-    if not any(real.is_relative_to(folder) for folder in allowed):
+def _sidecar(path: Path, video: Path, roots: Sequence[Path]) -> Sidecar:
+    folders = [video.parent.resolve(), video.resolve().parent, *(root.resolve() for root in roots)]
+    if not any(path.resolve().is_relative_to(folder) for folder in folders):
         raise VideoError("it is a link out of the folders that are indexed")
     status = path.stat()
     language = _language(path.stem.removeprefix(video.stem))
     return Sidecar(path, language, status.st_size, status.st_mtime_ns)
 
 
-def _owned(folder: Path) -> dict[str, list[Path]]:
-    """The subtitle files of a folder by the name of their video."""
+def _reason(error: Exception) -> str:
+    return reason_of(error) if isinstance(error, OSError) else str(error)
+
+
+def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
+    """The subtitle files of a folder by the names of their videos."""
     names = _names(folder)
-    videos = [name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES]
+    videos = {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked
     stems: dict[str, list[str]] = defaultdict(list)
     for name in videos:
         stems[Path(name).stem].append(name)
     owned: dict[str, list[Path]] = defaultdict(list)
-    for path in [folder / name for name in names if _is_subtitles(name)]:
-        for name in stems.get(_stem(path.name, stems), ()):
-            owned[name].append(path)
-    for place in [folder / name for name in names if name.lower() in _FOLDERS]:
-        for entry in _names(place):
-            if entry in stems:  # a folder of one video's
-                paths = [place / entry / name for name in _names(place / entry)]
-                owner = entry
-            else:
-                paths = [place / entry]
-                # Of a film that has its folder for itself, all are.
-                owner = next(iter(stems)) if len(stems) == 1 else _stem(entry, stems)
-            for name in stems.get(owner, ()):
-                owned[name] += [path for path in paths if _is_subtitles(path.name)]
+
+    def give(path: Path, stem: str) -> None:
+        if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
+            for name in stems.get(stem, ()):
+                owned[name].append(path)
+
+    for name in names:
+        give(folder / name, _stem(name, stems))
+    for place in (folder / name for name in names if name.lower() in _FOLDERS):
+        for name in _names(place):
+            if name in stems:  # a folder of its own
+                for inner in _names(place / name):
+                    give(place / name / inner, name)
+            else:  # where a folder has one video only, all are its own
+                only = next(iter(stems)) if len(stems) == 1 else ""
+                give(place / name, _stem(name, stems) or only)
     return owned
 
 
 def _names(folder: Path) -> list[str]:
+    """The names in a folder; none where it cannot be looked at, as whoever finds videos says so."""
     try:
+        if isinstance(folder, ObjectPath):
+            start = len(folder.key) + 1 if folder.key else 0
+            return sorted({stored.key[start:].partition("/")[0] for stored in folder.below()})
         return sorted(os.listdir(folder))  # noqa: PTH208 - of a million names no paths are made
     except OSError:
         return []
 
 
-def _is_subtitles(name: str) -> bool:
-    return Path(name).suffix.lower() in SUFFIXES and not name.startswith(".")
-
-
-def _stem(name: str, stems: Iterable[str]) -> str:
+def _stem(name: str, stems: Container[str]) -> str:
     """The longest of some stems that a name begins with, up to a dot; empty if none."""
     end = len(name)
-    known = stems if isinstance(stems, dict) else set(stems)
     while (end := name.rfind(".", 0, end)) > 0:
-        if name[:end] in known:
+        if name[:end] in stems:
             return name[:end]
     return ""
 
@@ -239,9 +258,8 @@ def _kept(
             else:
                 kept.append(cue._replace(end=min(cue.end, duration)))
     except (VideoError, OSError) as error:
-        reason = reason_of(error) if isinstance(error, OSError) else str(error)
         until = f"is read up to {timecode(kept[-1].start)}" if kept else "is left out"
-        note(f"{name} {until}: {reason}")
+        note(f"{name} {until}: {_reason(error)}")
     if late:
         note(f"{name}: {counted(late, 'line')} after the end of the video left out")
     return sorted(kept)
@@ -250,7 +268,7 @@ def _kept(
 def _of_file(file: Sidecar) -> Iterator[Cue]:
     with io.BufferedReader(open_regular(file.path)) as opened:
         data = opened.read(_MOST_BYTES + 1)
-    text = decoded(data[:_MOST_BYTES])
+    text = decoded(data[:_MOST_BYTES], file.language)
     language = file.language
     head = text[:_HEAD].lstrip()
     if head.startswith("WEBVTT"):
@@ -269,33 +287,40 @@ def _of_file(file: Sidecar) -> Iterator[Cue]:
                     count += 1
                     yield cue
     except av.error.FFmpegError:
-        raise VideoError("it has no subtitles") from None
+        raise VideoError("the rest is damaged" if count else "it has no subtitles") from None
     if not count:
         raise VideoError("it has no subtitles")
     if len(data) > _MOST_BYTES:
         raise VideoError(f"it has over {_MOST_BYTES // 1_000_000} MB")
 
 
-def decoded(data: bytes) -> str:
-    """The text of a subtitle file in whatever encoding; VideoError if it is none."""
-    marks = (
-        (codecs.BOM_UTF8, "utf-8"),
-        (codecs.BOM_UTF16_LE, "utf-16-le"),
-        (codecs.BOM_UTF16_BE, "utf-16-be"),
-    )
-    for mark, encoding in marks:
-        if data.startswith(mark):
-            return _unix(data.removeprefix(mark).decode(encoding, "replace"))
-    if b"\0" in data:
+def decoded(data: bytes, language: str = "") -> str:
+    """The text of a subtitle file, its encoding guessed; VideoError if it is no text.
+
+    Args:
+        language: what is known of it; ``ã`` of a Portuguese file is ``ă`` in one that may be of any
+            language.
+    """
+    encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8")
+    if encoding == "utf-8" and b"\0" in data:
         raise VideoError("it is not text")
-    try:
-        return _unix(data.decode("utf-8"))
-    except UnicodeDecodeError:
-        return _unix(data.decode("cp1252", "replace"))
-
-
-def _unix(text: str) -> str:
+    text = data.decode(encoding, "replace").removeprefix("\ufeff")
+    if encoding == "utf-8" and (wrong := text.count(_REPLACED)):
+        letters = sum(not letter.isascii() for letter in text)
+        if wrong * _DAMAGE > letters:
+            text = data.decode(_guessed(data, language), "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _guessed(data: bytes, language: str) -> str:
+    from charset_normalizer import from_bytes
+
+    if language.partition("-")[0] in _WESTERN:
+        return "cp1252"
+    # Times and English words fit everywhere; what tells encodings apart is the other lines.
+    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())
+    best = from_bytes(telling[:_SAMPLE], cp_isolation=_ENCODINGS).best()
+    return best.encoding if best else "cp1252"
 
 
 def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
@@ -304,78 +329,90 @@ def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
         return []
     cues: dict[int, list[Cue]] = {}
     try:
-        with open_container(video) as container:
-            tracks = [s for s in container.streams.subtitles if _is_text(s)]
+        budget = TimeBudget(file_size(video))
+        with open_container(video, budget) as container:
+            tracks = [track for track in container.streams.subtitles if _is_text(track)]
+            cues = {track.index: [] for track in tracks}
             if not tracks:
                 return []
-            cues = {track.index: [] for track in tracks}
+            picture = picture_stream(container)
+            first = float((picture.start_time or 0) * (picture.time_base or 0))
             for stream in container.streams:
                 if stream.index not in cues:
                     stream.discard = Discard.all
-            for packet in container.demux(tracks):
-                kept = cues[packet.stream_index]
-                if len(kept) <= _MOST_CUES:
-                    kept += _cues(packet, _tag(packet.stream.language or ""))
-    except (VideoError, av.error.FFmpegError, OSError, IndexError):
-        pass  # whoever reads the pictures reports it
+            for packet in within_budget(container.demux(tracks), budget):
+                kept = cues.get(packet.stream_index)  # none for the marks of the ends
+                if kept is not None and len(kept) <= _MOST_CUES:
+                    kept += _cues(packet, _tag(packet.stream.language or ""), first)
+    except (VideoError, av.error.FFmpegError, OSError, IndexError) as error:
+        # Whoever reads the pictures says what is wrong with the file.
+        if any(cues.values()):
+            note(f"subtitle tracks are read as far as they go: {_reason(error)}")
     return list(cues.values())
 
 
-def _is_text(stream: Any) -> bool:
-    return stream.codec_context is not None and stream.codec_context.name in _TEXT
+def _is_text(track: Any) -> bool:
+    return track.codec_context is not None and track.codec_context.name in _TEXT
 
 
-def _cues(packet: Any, language: str) -> Iterator[Cue]:
-    """The cue of a packet, if it has words."""
+def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
+    """The cue of a packet, if it has words.
+
+    Args:
+        packet: as ffmpeg reads it.
+        language: of its track.
+        first: what the clock of the file says at the start of the video.
+    """
     if packet.pts is None:
         return
     data = bytes(packet)
     kind = packet.stream.codec_context.name
-    if kind == "mov_text":  # which begins with its length
-        data = data[2 : 2 + int.from_bytes(data[:2])]
-    text = data.decode("utf-8", "replace")
-    if kind in ("ass", "ssa"):
-        text = text.split(",", 8)[-1]
-    start = max(0.0, float(packet.pts * packet.time_base))
+    if kind == "mov_text":  # whose length comes first
+        data = data[2 : 2 + int.from_bytes(data[:2], "big")]
+    text = data[:_MOST_CODE].decode("utf-8", "replace")
+    words = _ass_words(text) if kind in ("ass", "ssa") else html.unescape(_CODE.sub("", text))
+    start = max(0.0, float(packet.pts * packet.time_base) - first)
     end = start + max(0.0, float((packet.duration or 0) * packet.time_base))
-    if text := _words(text, kind):
-        yield Cue(start, end, text, language)
+    if text := "\n".join(filter(None, map(_line, words.split("\n")))):
+        yield Cue(start, end, text[:_MOST_LETTERS].strip(), language)
 
 
-def _words(text: str, kind: str) -> str:
-    """The words of a cue, without what styles them; its lines stay apart."""
-    text = text[:_MOST_BYTES]
-    if kind in ("ass", "ssa"):
-        text = _FORCED_BREAK.sub(
-            lambda found: " " if found[0] == r"\h" else "\n", _DRAWING.sub("", text)
-        )
-    text = _CODE.sub("", text)
-    if kind not in ("ass", "ssa"):
-        text = html.unescape(text)
-    lines = (
-        " ".join("".join(c if c.isprintable() else " " for c in line).split())
-        for line in text.split("\n")
+def _ass_words(event: str) -> str:
+    """The text of an event, its last field, without codes and drawings."""
+    drawn, words = False, []
+    for place, part in enumerate(re.split(r"\{([^{}]*)\}", event.split(",", 8)[-1])):
+        if place % 2:
+            modes = re.findall(r"\\p(\d)", part)
+            drawn = modes[-1] != "0" if modes else drawn
+        elif not drawn:
+            words.append(part)
+    return re.sub(r"\\[Nn]", "\n", "".join(words)).replace(r"\h", " ")
+
+
+def _line(text: str) -> str:
+    """A line without what cannot be seen; joiners, which many scripts need, are kept."""
+    seen = (
+        " " if c.isspace() else c for c in text if c.isprintable() or c.isspace() or c in JOINERS
     )
-    return "\n".join(filter(None, lines))[:_MOST_LETTERS].strip()
+    return " ".join("".join(seen).split())
 
 
-def merged(cues: Iterable[Cue]) -> Iterator[Cue]:
+def merged(cues: Iterable[Cue]) -> list[Cue]:
     """Cues in the order of their times, each line once for as long as it is shown.
 
-    Rolling captions repeat the lines before the new one; typesetting repeats a line per frame.
+    Rolling captions repeat the lines above the new one, and typesetting a line for each frame.
     """
-    shown: dict[str, int] = {}
     kept: list[Cue] = []
+    shown: dict[str, int] = {}  # places in kept
     for cue in cues:
         new = []
         for line in cue.text.split("\n"):
-            place = shown.get(line)
-            if place is not None and cue.start <= kept[place].end + _TOUCHING:
+            place = shown.get(line, -1)
+            if place >= 0 and cue.start <= kept[place].end + _TOUCHING:
                 kept[place] = kept[place]._replace(end=max(kept[place].end, cue.end))
             else:
                 new.append(line)
         if new:
+            shown.update(dict.fromkeys(new, len(kept)))
             kept.append(cue._replace(text=" ".join(new)))
-            shown.update(dict.fromkeys(new, len(kept) - 1))
-
-    return iter(kept)
+    return kept

@@ -302,6 +302,9 @@ class Override:
 class Plan:
     """A file for ``sureshot reproduce``.
 
+    One that begins with ``like = "other.toml"`` takes over what that plan in the same folder says
+    and it does not say itself; its cases come after those of the other.
+
     Attributes:
         home: data that tables are run on whose own data set is not in ``data``.
         away: another data set, for tables about transfer.
@@ -390,11 +393,27 @@ def read_plan(path: Path) -> Plan:
     Raises:
         SureshotError: it cannot be read, or a setting is wrong.
     """
-    values, folder = read_toml(path, "plan"), path.absolute().parent
+    values, folder = _with_like(path), path.absolute().parent
     cases = values.get("cases")
     if isinstance(cases, list):
         values["cases"] = [one for case in cases for one in _included(case, values, folder)]
     return build(Plan, values)
+
+
+def _with_like(path: Path, earlier: tuple[str, ...] = ()) -> dict[str, Any]:
+    """The settings of a plan and of the one that it is like."""
+    values = read_toml(path, "plan")
+    name = values.pop("like", None)
+    if name is None:
+        return values
+    if not isinstance(name, str) or Path(name).name != name or name in (*earlier, path.name):
+        raise SureshotError(
+            f"Setting like of {path.name} is {name!r:.80}; name another plan of the same folder."
+        )
+    start = _with_like(path.with_name(name), (*earlier, path.name))
+    both = (start.get("cases"), values.get("cases"))
+    cases = {"cases": sum(both, [])} if all(isinstance(part, list) for part in both) else {}
+    return start | values | cases
 
 
 def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:

@@ -26,7 +26,7 @@ from sureshot.errors import SureshotError
 from sureshot.files import file_digest, replace_file, write_json
 from sureshot.metrics.hubs import dual_softmax
 from sureshot.metrics.intervals import SeedRanks, interval, mean_of
-from sureshot.metrics.ranks import r_sum, recall, text_ranks, video_ranks
+from sureshot.metrics.ranks import r_sum, recall, relevant_ranks, text_ranks, video_ranks
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
@@ -305,6 +305,9 @@ class RunRanks:
         right: whether that video fits the caption: on synthetic data by ground truth, elsewhere
             only the caption's own video does.
         doubts: uncertainties of each caption, by name; higher is less sure.
+        fitting_texts: rank of the best video that fits each caption; of synthetic data alone, and
+            None in files of before.
+        fitting_videos: rank of the best caption that fits each video, likewise.
     """
 
     queries: Sequence[str]
@@ -314,6 +317,15 @@ class RunRanks:
     first: Int[np.ndarray, " captions"]
     right: Bool[np.ndarray, " captions"]
     doubts: Mapping[str, Float[np.ndarray, " captions"]] = field(default_factory=dict)
+    fitting_texts: Float[np.ndarray, " captions"] | None = None
+    fitting_videos: Float[np.ndarray, " videos"] | None = None
+
+    @property
+    def fitting(self) -> tuple[Float[np.ndarray, " captions"], Float[np.ndarray, " videos"]]:
+        """Ranks of what fits, in both directions; see `TableRanks.of_row`."""
+        if self.fitting_texts is None or self.fitting_videos is None:
+            return np.where(self.right, 1.0, 2.0), np.full(len(self.videos), np.nan)
+        return self.fitting_texts, self.fitting_videos
 
 
 def ranks_of(
@@ -339,8 +351,13 @@ def ranks_of(
     plain = {"best score": -scores.max(1), "softmax entropy": entropy}
     plain |= {} if percent is None else {PERCENT: 1 - percent}
     first = scores.argmax(1)
+    fitting = {}
     if split.dataset == "synthetic":
-        truth = read_truth(split)
+        truth, asked = read_truth(split), np.unique(owner)  # videos without a caption ask nothing
+        fitting = {
+            "fitting_texts": relevant_ranks(scores, truth.fits),
+            "fitting_videos": relevant_ranks(scores.T[asked], truth.fits.T[asked]),
+        }
         plain[AMBIGUITY] = np.log(truth.videos_that_fit)
         plain["Bayes"] = 1 - truth.posterior().max(1)
     return RunRanks(
@@ -351,6 +368,7 @@ def ranks_of(
         first=first,
         right=relevance(split)[np.arange(len(first)), first],
         doubts={**plain, **doubts},
+        **fitting,
     )
 
 
@@ -402,24 +420,29 @@ class TableRanks:
     def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
         """The ranks of a row over its seeds; None where there is no run of it.
 
-        If ``fits``, a caption ranks first where its first hit fits, and second elsewhere.
+        If ``fits``, the ranks are those of the best video that fits a caption and the best caption
+        that fits a video. Of runs that did not keep them, a caption ranks first where its first
+        hit fits and second elsewhere, and no video ranks at all.
         """
         chosen = self.part(row)
         if not chosen:
             return None
         runs = list(chosen.values())
-        texts = [np.where(one.right, 1.0, 2.0) if fits else one.texts for one in runs]
+        pairs = [one.fitting if fits else (one.texts, one.videos) for one in runs]
         return SeedRanks(
             seeds=tuple(chosen),
-            texts=np.stack(texts),
+            texts=np.stack([texts for texts, _ in pairs]),
             owner=runs[0].owner,
-            videos=np.stack([one.videos for one in runs]),
+            videos=np.stack([videos for _, videos in pairs]),
         )
 
     def part(self, row: str) -> dict[int, RunRanks]:
         """The runs of a row by their seed."""
         found = zip(self.rows, self.seeds, self.runs, strict=True)
         return {seed: one for name, seed, one in found if name == row}
+
+
+_FITTING = ("fitting_texts", "fitting_videos")
 
 
 def write_ranks(path: Path, runs: Mapping[tuple[str, int], Mapping[str, RunRanks]]) -> None:
@@ -437,6 +460,12 @@ def write_ranks(path: Path, runs: Mapping[tuple[str, int], Mapping[str, RunRanks
         for name in ("texts", "videos"):  # ties have half ranks
             doubled = np.stack([np.round(2 * getattr(one, name)) for one in parts])
             arrays[f"{number} {name}"] = doubled.astype(np.uint32)
+        for name in _FITTING:  # 0 where a run does not have them
+            found = [getattr(one, name) for one in parts]
+            if any(ranks is not None for ranks in found):
+                nothing = np.zeros_like(getattr(parts[0], name.removeprefix("fitting_")))
+                doubled = np.stack([nothing if one is None else np.round(2 * one) for one in found])
+                arrays[f"{number} {name}"] = doubled.astype(np.uint32)
         arrays[f"{number} first"] = np.stack([one.first for one in parts]).astype(np.uint16)
         arrays[f"{number} right"] = np.stack([one.right for one in parts])
         for name in dict.fromkeys(name for one in parts for name in one.doubts):
@@ -476,4 +505,9 @@ def _ranks(held: Mapping[str, Any], number: int, run: int) -> RunRanks:
         first=held[f"{number} first"][run].astype(np.int64),
         right=held[f"{number} right"][run],
         doubts={name: values for name, values in doubts.items() if not np.isnan(values).all()},
+        **{
+            name: held[f"{number} {name}"][run] / 2
+            for name in _FITTING
+            if f"{number} {name}" in held and held[f"{number} {name}"][run].any()
+        },
     )

@@ -1,12 +1,16 @@
-"""Write results/README.md: the claims of the papers, and what our runs say of them, on one screen.
+"""Write what our runs say of the papers' claims: README.md, verdicts.md and claims.png of a folder.
 
     python -m benchmarks.claims_page [results]
 
-The claims are in ``metrics/claims.csv``: each names two rows of a table. They are judged by the
-ranks of every query (`sureshot.research.reproduction.runs`), all claims about a paper together
-(`sureshot.metrics.intervals`).
+The claims are in ``metrics/claims.csv``: each names two rows of a table, in the well-posed mode and
+as printed, with the day and the reason why these two. They are judged by the ranks of every query
+(`sureshot.research.reproduction.runs`), on R@1 and on the sum of the recalls of both directions;
+all claims about a paper are decided together (`sureshot.metrics.intervals`), for each data set,
+mode and measure. The runs of a plan that sets ``mode = "paper"`` are in a folder that ends in
+``-paper``.
 """
 
+import contextlib
 import csv
 import functools
 import json
@@ -16,10 +20,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import (
@@ -35,20 +40,38 @@ from sureshot.metrics.intervals import (
     recall_at_one,
     sum_of_recalls,
 )
+from sureshot.research.canvas import (
+    BLUE,
+    INK,
+    MUTED,
+    NORMAL,
+    ORANGE,
+    PALE,
+    SMALL,
+    label_axes,
+    new_figure,
+    save_figure,
+    words,
+)
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import Table, load_tables
 from sureshot.research.reproduction.runs import AMBIGUITY, PERCENT, TableRanks, read_ranks
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 # fits: share of captions whose first hit fits, by the ground truth of synthetic data
 ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
+Mode = Literal["well_posed", "paper"]
 _MEASURES: Mapping[ClaimMetric, Measure] = {
     "R@1": recall_at_one,
-    "fits": recall_at_one,  # of ranks that are 1 where the first hit fits
+    "fits": recall_at_one,  # of ranks of what fits
     "rsum": sum_of_recalls,
     "geometric mean": mean_of_recalls,
 }
 _PRINTED_GAP = re.compile(r"\+(\d+(?:\.\d+)?)")
 _SEED = 0  # of the videos that are resampled
+_OF_PAPER = "-paper"  # end of the name of a folder whose plan sets the papers' mode
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,13 +82,18 @@ class Claim:
         paper: whose claim; "ours" for one of a control that the paper does not have.
         says: the claim in a sentence.
         table: where both rows are; empty where the claim cannot be tested.
-        more: the row that is better, if the claim holds.
+        more: the row that is better, if the claim holds; empty where the well-posed mode cannot
+            tell.
         less: the other row.
+        paper_more, paper_less: these rows in the papers' mode, where their names differ.
         printed: the paper's gap in points, in words; empty for ours.
+        printed_rsum: the paper's gap in the sum of the recalls of both directions, if it prints it.
         metric: what the gap is of.
         elsewhere: whether the gap is on the other data set.
         untested: why nothing here can tell; empty where two rows do.
         family: claims that are decided together; empty is those of the paper.
+        mapped: day on which these rows were chosen to test it.
+        why: why these.
     """
 
     paper: str
@@ -73,11 +101,16 @@ class Claim:
     table: str = ""
     more: str = ""
     less: str = ""
+    paper_more: str = ""
+    paper_less: str = ""
     printed: str = ""
+    printed_rsum: str = ""
     metric: ClaimMetric = "R@1"
     elsewhere: bool = False
     untested: str = ""
     family: str = ""
+    mapped: str = ""
+    why: str = ""
 
     @property
     def decided_with(self) -> str:
@@ -85,13 +118,26 @@ class Claim:
         return self.family or self.paper
 
     @property
-    def printed_gap(self) -> float | None:
-        """The paper's gap in points; None where it prints none.
+    def first_measure(self) -> ClaimMetric:
+        """What is judged besides the sum of recalls."""
+        return "R@1" if self.metric == "rsum" else self.metric
+
+    def rows(self, mode: Mode) -> tuple[str, str]:
+        """The better row and the other one in a mode; empty names where it cannot tell."""
+        if mode == "paper" and self.paper_more:
+            return self.paper_more, self.paper_less
+        return self.more, self.less
+
+    def printed_gap(self, measure: ClaimMetric | None = None) -> float | None:
+        """The paper's gap in points of a measure, its own by default; None where it prints none.
 
         Examples:
-            >>> Claim("DVTR", "more is better", printed="+2.2, MSVD, geometric mean").printed_gap
-            2.2
+            >>> claim = Claim("DVTR", "more is better", printed="+2.2, MSVD", printed_rsum="7.5")
+            >>> claim.printed_gap(), claim.printed_gap("rsum"), claim.printed_gap("fits")
+            (2.2, 7.5, None)
         """
+        if measure not in (None, self.metric):
+            return float(self.printed_rsum) if measure == "rsum" and self.printed_rsum else None
         found = _PRINTED_GAP.match(self.printed)
         return None if found is None else float(found[1])
 
@@ -116,47 +162,60 @@ class Finding:
         claim: the claim that was judged.
         decision: the verdict, and the smallest effect that would have been seen.
         gap: what the better row has more; None where a row or its ranks are missing.
+        printed: the paper's gap in the same measure.
     """
 
     claim: Claim
     decision: Decision
     gap: Gap | None = None
+    printed: float | None = None
 
 
 def judge_claims(
-    claims: Sequence[Claim], tables: Mapping[str, Mapping[str, TableRanks]]
+    claims: Sequence[Claim],
+    tables: Mapping[str, Mapping[str, TableRanks]],
+    *,
+    mode: Mode = "well_posed",
+    rsum: bool = False,
 ) -> list[Finding]:
     """The verdicts on claims, from the runs on one data set.
 
     Args:
         claims: the claims, in any order.
         tables: ranks of each table by its name, then by test set as `read_ranks` gives them.
+        mode: whose rows are compared.
+        rsum: whether the sum of recalls of both directions is judged, in place of the first
+            measure of each claim. On synthetic data what fits counts as right in it.
     """
-    gaps = [_gap(claim, tables.get(claim.table, {})) for claim in claims]
+    measures: list[ClaimMetric] = ["rsum" if rsum else claim.first_measure for claim in claims]
+    gaps = [
+        _gap(claim, tables.get(claim.table, {}), mode, measure)
+        for claim, measure in zip(claims, measures, strict=True)
+    ]
+    printed = [claim.printed_gap(measure) for claim, measure in zip(claims, measures, strict=True)]
     found: dict[int, Finding] = {}
     for family in dict.fromkeys(claim.decided_with for claim in claims):
         places = [n for n, claim in enumerate(claims) if claim.decided_with == family]
         decisions = decide(
             [
-                Comparison(
-                    gap=gaps[n],
-                    printed=claims[n].printed_gap,
-                    testable=not claims[n].untested,
-                )
+                Comparison(gap=gaps[n], printed=printed[n], testable=not claims[n].untested)
                 for n in places
             ]
         )
         for n, decision in zip(places, decisions, strict=True):
-            found[n] = Finding(claim=claims[n], decision=decision, gap=gaps[n])
+            found[n] = Finding(claim=claims[n], decision=decision, gap=gaps[n], printed=printed[n])
     return [found[n] for n in range(len(claims))]
 
 
-def _gap(claim: Claim, tests: Mapping[str, TableRanks]) -> Gap | None:
+def _gap(
+    claim: Claim, tests: Mapping[str, TableRanks], mode: Mode, measure: ClaimMetric
+) -> Gap | None:
     names, place = list(tests), int(claim.elsewhere)
-    if len(names) <= place:
+    if len(names) <= place or not all(claim.rows(mode)):
         return None
-    fits = claim.metric == "fits"
-    return gap_of(tests[names[place]], claim.more, claim.less, _MEASURES[claim.metric], fits=fits)
+    ranks = tests[names[place]]
+    fits = measure == "fits" or (measure == "rsum" and ranks.knows_fits)
+    return gap_of(ranks, *claim.rows(mode), _MEASURES[measure], fits=fits)
 
 
 def gap_of(
@@ -168,6 +227,8 @@ def gap_of(
     one, other = ranks.of_row(more, fits=fits), ranks.of_row(less, fits=fits)
     if one is None or other is None or len(set(one.seeds) & set(other.seeds)) < 2:
         return None
+    if measure is sum_of_recalls and np.isnan([*one.videos.flat, *other.videos.flat]).any():
+        return None  # runs that did not keep the ranks of what fits
     return paired_gap(one, other, measure, np.random.default_rng(_SEED))
 
 
@@ -234,11 +295,7 @@ def responses(table: Table, folders: Sequence[Path]) -> list[DoseResponse]:
     found = []
     for folder in folders:
         tests, about = read_ranks(folder / f"{table.name}.npz"), folder / f"{table.name}.json"
-        dose = (
-            Facts(**json.loads(about.read_text("utf-8"))).options.get(table.option)
-            if about.exists()
-            else None
-        )
+        dose = _facts(about).options.get(table.option) if about.exists() else None
         if not tests or dose is None:
             continue
         ranks = next(iter(tests.values()))
@@ -272,19 +329,30 @@ _DECIDED: Sequence[Verdict] = ("supported", "contradicted", "ruled out", "too no
 
 @dataclass(frozen=True, slots=True)
 class Tested:
-    """The tables of one data set.
+    """The tables of one data set in one mode.
 
     Attributes:
         title: title of the test set.
+        mode: whose rows were compared.
         pages: the tables that were judged.
-        findings: what they say of the claims.
+        findings: what they say of the claims, on the first measure of each.
+        sums: the same on the sum of the recalls of both directions.
         scores: the uncertainties of the table of controls; empty without that table.
+        notes: what is odd about some of the runs.
     """
 
     title: str
+    mode: Mode
     pages: Sequence[Path]
     findings: Sequence[Finding]
+    sums: Sequence[Finding]
     scores: Sequence[UncertaintyScore] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def name(self) -> str:
+        """Data set and mode in words."""
+        return f"{self.title}, {_MODES[self.mode]}"
 
     @property
     def decided(self) -> list[Finding]:
@@ -292,81 +360,302 @@ class Tested:
         return [one for one in self.findings if one.decision.verdict in _DECIDED]
 
 
-def read_tested(folder: Path) -> Tested | None:
-    """The tables of a folder that have ranks, but for those with a dose; None where none has."""
-    tables, pages, title = {}, [], ""
-    for name, table in load_tables().items():
-        for stem in (name, *(f"{name}-{data}" for data in table.data)):
-            ranks = {} if table.option else read_ranks(folder / f"{stem}.npz")
-            if ranks:
-                tables[stem] = ranks
-                pages.append(folder / f"{stem}.md")
-                title = (
-                    title
-                    or Facts(**json.loads((folder / f"{stem}.json").read_text("utf-8"))).tests[0]
-                )
-    if not tables:
-        return None
+_MODES: Mapping[Mode, str] = {"well_posed": "well-posed", "paper": "as printed"}
+
+
+def read_tested(folder: Path) -> list[Tested]:
+    """The verdicts of a folder's tables that have ranks, but for those with a dose.
+
+    First in the well-posed mode, then as printed: of the folder of the same name that ends in
+    ``-paper``, and of rows here that say in their names that they are as printed.
+    """
+    if folder.name.endswith(_OF_PAPER) and folder.with_name(_plain(folder)).is_dir():
+        return []
+    if folder.name.endswith(_OF_PAPER):
+        here, printed = {}, folder
+    else:
+        here, printed = _ranks(folder), folder.with_name(folder.name + _OF_PAPER)
+    of_paper = _ranks(printed)
+    stated = {claim.table for claim in load_claims() if claim.paper_more}
+    both = {stem: ranks for stem, ranks in here.items() if stem in stated} | of_paper
+    return [
+        one
+        for one in (_tested("well_posed", folder, here), _tested("paper", printed, both, of_paper))
+        if one is not None
+    ]
+
+
+def _plain(folder: Path) -> str:
+    return folder.name.removesuffix(_OF_PAPER)
+
+
+Ranks = Mapping[str, Mapping[str, TableRanks]]  # by table and test set
+
+
+def _ranks(folder: Path) -> Ranks:
+    """The ranks of the tables of a folder; none where there is none."""
+    stems = (
+        stem
+        for name, table in load_tables().items()
+        if not table.option
+        for stem in (name, *(f"{name}-{data}" for data in table.data))
+    )
+    return {stem: ranks for stem in stems if (ranks := read_ranks(folder / f"{stem}.npz"))}
+
+
+def _tested(mode: Mode, folder: Path, tables: Ranks, own: Ranks | None = None) -> Tested | None:
+    """The verdicts on the claims whose rows are there; None where there is none at all.
+
+    Args:
+        own: the tables of the folder, where others were added to them.
+    """
     claims = [claim for claim in load_claims() if not claim.untested]
-    controls = list(tables.get(CONTROLS, {}).values())
-    scores = uncertainty_scores(controls[0]) if controls else []
-    return Tested(title, pages, judge_claims(claims, tables), scores)
+    findings = judge_claims(claims, tables, mode=mode)
+    own = tables if own is None else own
+    if not own and not any(found.gap for found in findings):
+        return None
+    place = folder if own else folder.with_name(_plain(folder))
+    facts = [_facts(place / f"{stem}.json") for stem in own or tables]
+    controls = list(own.get(CONTROLS, {}).values())
+    summed = [claim for claim in claims if claim.metric != "fits"]
+    return Tested(
+        title=facts[0].tests[0],
+        mode=mode,
+        pages=[folder / f"{stem}.md" for stem in own],
+        findings=findings,
+        sums=judge_claims(summed, tables, mode=mode, rsum=True),
+        scores=uncertainty_scores(controls[0]) if controls else [],
+        notes=list(dict.fromkeys(one.note for one in facts if one.note)),
+    )
 
 
-# --- the page -------------------------------------------------------------------------------------
+def _facts(path: Path) -> Facts:
+    return Facts(**json.loads(path.read_text("utf-8")))
+
+
+# --- the pages ------------------------------------------------------------------------------------
 
 # The rows that differ in a mechanism alone, in the table of controls.
 _MECHANISMS = (
     ("DUQ's uncertainty", "DUQ", "DUQ, means only"),
     ("UATVR's uncertainty", "UATVR", "UATVR, means only"),
     ("DVTR's eta", "DVTR", "DVTR, etas shuffled"),
-    ("DVTR on the hardest negative", "hardest negative, DVTR", "hardest negative"),
 )
 _ORACLES = "positive controls"
 _KNOWN = "known"  # in the name of a row that is an oracle
+VERDICTS, PICTURE = "verdicts.md", "claims.png"
 
 
-def write_page(folder: Path) -> Path:
-    """Write README.md of a folder of results.
+def write_pages(folder: Path) -> list[Path]:
+    """Write README.md, verdicts.md and, where matplotlib is there, claims.png of some results.
 
     Raises:
         SystemExit: there is no table with ranks.
     """
     places = [one for one in (folder, *sorted(folder.iterdir())) if one.is_dir()]
-    tested = [found for place in places if (found := read_tested(place)) is not None]
+    tested = [found for place in places for found in read_tested(place)]
     if not tested:
         raise SystemExit(
             f"{folder} has no table; run `sureshot reproduce controls --to {folder}` first."
         )
+    written = [folder / "README.md", folder / VERDICTS]
+    with contextlib.suppress(SureshotError):  # no matplotlib
+        save_figure(draw_gaps(tested), folder / PICTURE)
+        written.append(folder / PICTURE)
+    doses = [
+        line
+        for table in load_tables().values()
+        if table.option
+        for line in dose_lines(table, responses(table, places))
+    ]
+    write_text(folder / VERDICTS, "\n".join(verdict_lines(tested, doses)) + "\n")
+    pages = [page for one in tested for page in one.pages]
+    for pattern in ("*.md", "*/README.md", "*/doubts.md"):
+        pages += sorted(folder.glob(pattern))
+    names = [page.relative_to(folder).as_posix() for page in pages if page not in written]
     lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]
-    for one in tested:
-        lines += [f"On {one.title}, in points of R@1 with 95 % intervals:", "", *_verdicts(one), ""]
-    for table in load_tables().values():
-        lines += dose_lines(table, responses(table, places)) if table.option else ()
-    more = [page for one in tested for page in one.pages]
-    more += [*sorted(folder.glob("*.md")), *sorted(folder.glob("*/README.md"))]
-    names = [page.relative_to(folder).as_posix() for page in more if page.name != "README.md" or
-             page.parent != folder]  # fmt: skip
-    lines.append("More: " + ", ".join(f"[{name}]({name})" for name in names) + ".")
-    lines += ["", "Written by `python -m benchmarks.claims_page`; how a verdict is found: "
-              "[docs/reproducing.md](../docs/reproducing.md)."]  # fmt: skip
+    if folder / PICTURE in written:
+        lines += [
+            f"![Gaps in R@1 with intervals and printed gaps]({PICTURE})",
+            "",
+            _HOW_TO_READ,
+            "",
+        ]
+    lines += [*printed_lines(tested), ""]
+    lines += [
+        f"Every claim with its comparison, verdicts, doses: [{VERDICTS}]({VERDICTS}). More: "
+        + ", ".join(f"[{name}]({name})" for name in names) + ".",
+        "",
+        "Written by `python -m benchmarks.claims_page`; how a verdict is found: "
+        "[docs/reproducing.md](../docs/reproducing.md).",
+    ]  # fmt: skip
     write_text(folder / "README.md", "\n".join(lines) + "\n")
-    return folder / "README.md"
+    return written
+
+
+_HOW_TO_READ = (
+    "A dot is the measured gap, its line the 95 % interval over seeds and videos, the pale band "
+    "what would not have been seen with 80 % power; a hollow diamond is the gap that the paper "
+    "prints."
+)
+
+
+def printed_lines(tested: Sequence[Tested]) -> Iterator[str]:
+    """What became of the printed claims, one row for each data set and mode."""
+    claims = [claim for claim in load_claims() if claim.paper != "ours"]
+    yield (
+        f"The papers print {len(claims)} claims; {sum(bool(c.untested) for c in claims)} of them "
+        "cannot be tested on these data. Of the others, on R@1 (on the sum of recalls):"
+    )
+    yield ""
+    yield f"| | {' | '.join(_DECIDED)} | not run |"
+    yield f"|---|{'---|' * (len(_DECIDED) + 1)}"
+    for one in tested:
+        counts = [
+            [f.decision.verdict for f in found if f.claim.paper != "ours"]
+            for found in (one.findings, one.sums)
+        ]
+        cells = [
+            f"{counts[0].count(verdict)} ({counts[1].count(verdict)})"
+            for verdict in (*_DECIDED, "not run")
+        ]
+        yield f"| {one.name} | {' | '.join(cells)} |"
+
+
+def verdict_lines(tested: Sequence[Tested], doses: Sequence[str]) -> Iterator[str]:
+    """All verdicts, what has no runs yet, and what cannot be tested."""
+    yield "# Verdicts on every claim"
+    yield ""
+    yield (
+        "The two rows that test a claim are in [metrics/claims.csv]"
+        "(../src/sureshot/metrics/claims.csv), with the day on which they were chosen and why. "
+        "Gaps are in points with 95 % intervals; *visible* is the smallest true gap that would "
+        "have been distinguished from 0 with 80 % power, at the level that its family leaves. "
+        "*Ruled out*: no gap is seen, and one as large as printed would have been; without a "
+        "printed gap a claim cannot be ruled out. The sum is that of R@1, 5 and 10 in both "
+        "directions; in synthetic data every video that fits a caption is right there, and every "
+        "caption that fits a video. A family is a paper, on one data set, in one mode, on one "
+        "measure; over all families together more than 5 of 100 may be wrong."
+    )
+    for one in tested:
+        yield ""
+        yield f"## {one.name}"
+        yield ""
+        yield from _verdicts(one)
+        for note in one.notes:
+            yield ""
+            yield note
+    yield from ("", *doses) if doses else ()
+    yield ""
+    yield "## No runs yet"
+    yield ""
+    yield (
+        "`PLAN` and `FOLDER` stand for `results/synthetic-frozen` or `results/frame-subset-long`, "
+        "and for either with `-paper` at its end where a claim is to be judged as printed. The "
+        "commands run on any plan, those in `plans/` included."
+    )
+    yield ""
+    yield from _not_run(tested)
+    yield ""
+    yield "## Not testable on these data"
+    yield ""
+    for claim in load_claims():
+        if claim.untested:
+            yield f"* {claim.paper}: {claim.says}: {claim.untested}."
 
 
 def _verdicts(one: Tested) -> Iterator[str]:
-    yield "| claim | gap | printed | verdict | smallest visible | seeds |"
-    yield "|---|---|---|---|---|---|"
+    sums = {id(found.claim): found for found in one.sums}
+    yield "| claim | printed | gap | verdict | visible | sum | verdict | visible | seeds |"
+    yield "|---|---|---|---|---|---|---|---|---|"
     for found in one.findings:
-        claim, decision = found.claim, found.decision
+        claim = found.claim
         if found.gap is None:
             continue
-        unit = "" if claim.metric == "R@1" else f" ({claim.metric})"
-        verdict = "no verdict" if decision.verdict == "not run" else str(decision.verdict)
-        verdict += ", smaller than printed" if decision.smaller else ""
-        visible = "" if decision.visible is None else f"{decision.visible:.1f}"
-        cells = [claim.says, _size(found.gap) + unit, claim.printed, verdict, visible]
+        unit = "" if claim.metric in ("R@1", "rsum") else f" ({claim.metric})"
+        whose = "" if claim.paper == "ours" else f"{claim.paper}: "
+        cells = [
+            f"{whose}{claim.says}",
+            claim.printed,
+            _size(found.gap) + unit,
+            *_decided(found),
+            *_of_sum(sums.get(id(claim))),
+        ]
         yield f"| {' | '.join([*cells, str(found.gap.seeds)])} |"
+
+
+def _of_sum(found: Finding | None) -> list[str]:
+    if found is None or found.gap is None:
+        return [""] * 3
+    return [_size(found.gap), *_decided(found)]
+
+
+def _decided(found: Finding) -> list[str]:
+    decision = found.decision
+    verdict = "no verdict" if decision.verdict == "not run" else str(decision.verdict)
+    verdict += ", smaller than printed" if decision.smaller else ""
+    return [verdict, "" if decision.visible is None else f"{decision.visible:.1f}"]
+
+
+def _not_run(tested: Sequence[Tested]) -> Iterator[str]:
+    """Claims without any gap, by table, with the command that runs it."""
+    there = {
+        (found.claim.says, one.mode)
+        for one in tested
+        for found in one.findings
+        if found.gap is not None
+    }
+    missing: dict[str, list[str]] = {}
+    for claim in load_claims():
+        modes: list[Mode] = [m for m in _MODES if claim.table and all(claim.rows(m))]
+        open_ones = [_MODES[mode] for mode in modes if (claim.says, mode) not in there]
+        if open_ones and claim.paper != "ours":
+            both = "" if len(open_ones) == len(_MODES) else f" ({open_ones[0]})"
+            missing.setdefault(claim.table, []).append(f"{claim.paper}: {claim.says}{both}")
+    for table, claims in missing.items():
+        command = f"sureshot reproduce {table} --plan PLAN.toml --to FOLDER --seeds 10"
+        yield f"* `{command}`: {'; '.join(claims)}."
+
+
+def draw_gaps(tested: Sequence[Tested]) -> "Figure":
+    """The gaps in R@1 of the claims, a panel for each data set and mode.
+
+    Raises:
+        SureshotError: matplotlib is not installed.
+    """
+    shown = [
+        [f for f in one.findings if f.gap is not None and f.claim.first_measure == "R@1"]
+        for one in tested
+    ]
+    heights = [max(1, len(found)) for found in shown]
+    figure = new_figure(0.5 + 0.55 * len(tested) + 0.2 * sum(heights), width=_WIDE)
+    panels = figure.subplots(len(tested), 1, height_ratios=heights, squeeze=False)[:, 0]
+    for axes, one, found in zip(panels, tested, shown, strict=True):
+        for place, finding in enumerate(reversed(found)):
+            gap, visible = finding.gap, finding.decision.visible
+            assert gap is not None
+            style = BLUE if visible is not None else MUTED
+            if visible is not None:
+                axes.plot([-visible, visible], [place] * 2, color=PALE, lw=7, alpha=0.6, zorder=1)
+            axes.plot([gap.low, gap.high], [place] * 2, color=style, lw=1.4, zorder=2)
+            axes.plot([gap.value], [place], "o", color=style, ms=4, zorder=3)
+            if finding.printed is not None:
+                axes.plot([finding.printed], [place], "D", color=ORANGE, mfc="white", ms=4)
+        names = [f"{'' if f.claim.paper == 'ours' else f.claim.paper + ': '}{f.claim.says}"
+                 for f in reversed(found)]  # fmt: skip
+        axes.axvline(0, color=INK, lw=0.7)
+        axes.set_title(one.name, fontsize=NORMAL, loc="left")
+        label_axes(axes, "", "")
+        axes.grid(visible=False, axis="y")
+        axes.tick_params(axis="y", length=0)
+        axes.spines["left"].set_visible(False)
+        axes.set_yticks(range(len(names)), [words(n, 3.4, SMALL)[0] for n in names], fontsize=SMALL)
+        axes.set_ylim(-0.7, max(1, len(found)) - 0.3)
+    panels[-1].set_xlabel("gap in R@1, points", fontsize=NORMAL)
+    return figure
+
+
+_WIDE = 8.0  # inches
 
 
 def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
@@ -381,9 +670,9 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
     yield f"**Does uncertainty help to find videos?** {_effect(tested)}"
     yield ""
     yield f"**Could we have detected an effect?** {_power(decided)}"
-    confidence = {one.title: part for one in tested if (part := _confidence(one))}
+    confidence = {one.name: part for one in tested if (part := _confidence(one))}
     if confidence:
-        said = "; ".join(f"on {title} {part}" for title, part in confidence.items())
+        said = "; ".join(f"on {name}, {part}" for name, part in confidence.items())
         yield ""
         yield (
             "**Does it know when it is wrong?** AUROC for wrong first hits, where 0.5 is a guess: "
@@ -392,7 +681,8 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
 
 
 def _effect(tested: Sequence[Tested]) -> str:
-    parts, helps, asked = [], dict[str, None](), dict[str, None]()
+    parts, helps, asked, losses = [], dict[str, None](), dict[str, None](), list[str]()
+    without = list[str]()
     for one in tested:
         sizes = []
         for name, more, less in _MECHANISMS:
@@ -402,17 +692,37 @@ def _effect(tested: Sequence[Tested]) -> str:
                 asked[name] = None
                 sizes.append(f"{name} {_size(shown)}")
             if any(f.decision.verdict == "supported" for f in found):
-                helps[name] = None
+                helps[f"{name} ({one.name})"] = None
+            without += [
+                f"{name} {f.printed:+.1f} ({one.name})"
+                for f in found
+                if f.decision.verdict == "ruled out" and f.printed is not None
+            ]
+            summed = [f for f in one.sums if (f.claim.more, f.claim.less) == (more, less)]
+            losses += [
+                f"{name} {_size(f.gap)} ({one.name})"
+                for f in summed
+                if f.gap is not None and f.decision.verdict == "contradicted"
+            ]
         if sizes:
-            parts.append(f"on {one.title}: {_listed(sizes)}")
+            parts.append(f"on {one.name}: {_listed(sizes)}")
     if not parts:
         return "Not run often enough to say."
     waiting = [name for name, *_ in _MECHANISMS if name not in asked]
     open_ones = f" Not run often enough to say: {_listed(waiting)}." if waiting else ""
-    seen = f"{_listed(list(helps))} helped" if helps else "we saw no gain"
+    seen = f"{_listed(list(helps))} beat its control" if helps else "no mechanism beat its control"
+    lost = f" On the sum of recalls it is a loss for {_listed(losses)}." if losses else ""
+    ruled = (
+        " A gain as large as the papers print for the step that adds it is ruled out for "
+        f"{_listed(without)}."
+        if without
+        else ""
+    )
     return (
-        f"Compared with the same system without the mechanism, {seen}. Points of R@1 gained [95 % "
-        f"interval], {'; '.join(parts)}.{open_ones}"
+        f"On frozen features, with {LEAST_SEEDS} seeds, {seen} in R@1, the same system and weights "
+        f"without the mechanism. Points of R@1 gained [95 % interval], {'; '.join(parts)}."
+        f"{ruled}{open_ones}{lost} Nothing is known yet of an encoder that is tuned end to end, "
+        "as the papers tune theirs."
     )
 
 
@@ -425,12 +735,17 @@ def _power(decided: Sequence[Finding]) -> str:
         if found.claim.metric == "R@1" and found.decision.visible is not None
     ]
     visible = f"a gain of {min(sizes):.1f} to {max(sizes):.1f} points would have been visible"
+    spreads = (
+        "Of spreads nothing here could have shown a gain, as neither system ranks by one: "
+        "`python -m benchmarks.spread` asks that on its own data ([LOG.md](../LOG.md))."
+    )
     if not works:
-        return f"Not shown: no oracle helped; by the numbers alone, {visible}."
+        return f"Not shown: no oracle helped; by the numbers alone, {visible}. {spreads}"
     parts = [f"{found.claim.says} ({_size(found.gap)})" for found in works if found.gap]
     return (
-        "Yes. Eta estimates which negatives in a batch are really positives; with the ground truth "
-        f"in its place, results improve: {_listed(parts)}. By the numbers alone, {visible}."
+        "For eta, yes. Eta estimates which negatives in a batch are really positives; with the "
+        f"ground truth in its place, results improve: {_listed(parts)}. By the numbers alone, "
+        f"{visible}. {spreads}"
     )
 
 
@@ -465,4 +780,4 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 if __name__ == "__main__":
-    print(write_page(Path(sys.argv[1] if len(sys.argv) > 1 else "results")))
+    print(*write_pages(Path(sys.argv[1] if len(sys.argv) > 1 else "results")), sep="\n")

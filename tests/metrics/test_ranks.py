@@ -15,6 +15,7 @@ from sureshot.metrics.ranks import (
     r_sum,
     recall,
     recall_at,
+    relevant_ranks,
     row_blocks,
     rsum,
     text_ranks,
@@ -87,6 +88,25 @@ def test_small_parts_give_the_ranks_of_the_whole(monkeypatch, how):
     monkeypatch.setattr(ranks, "CELLS", 10)
     np.testing.assert_array_equal(text_ranks(similarity, owner), texts)
     np.testing.assert_array_equal(video_ranks(similarity, owner, how), videos)
+
+
+@given(cases(), st.sampled_from(["best", "mean", "worst"]), st.integers(0, 2**16))
+def test_relevant_ranks_count_what_is_not_relevant_and_scores_higher(case, ties, seed):
+    scores, owner = case
+    relevant = np.random.default_rng(seed).random(scores.shape) < 0.4
+    relevant[np.arange(len(owner)), owner] = True
+    expected = [
+        slow_rank(max(row[right]), row[~right].tolist(), ties)
+        for row, right in zip(scores, relevant, strict=True)
+    ]
+    assert relevant_ranks(scores, relevant, ties=ties).tolist() == expected
+    own = owner[:, None] == np.arange(scores.shape[1])
+    assert (relevant_ranks(scores, own) == text_ranks(scores, owner)).all()
+
+
+def test_a_query_without_anything_relevant_is_refused():
+    with pytest.raises(SureshotError, match="needs a relevant candidate"):
+        relevant_ranks(np.eye(2), np.array([[True, False], [False, False]]))
 
 
 def test_scores_that_differ_in_the_last_bit_do_not_tie():

@@ -13,7 +13,7 @@ from benchmarks.claims_page import (
     read_tested,
     responses,
     uncertainty_scores,
-    write_page,
+    write_pages,
 )
 
 from sureshot.files import write_json
@@ -83,39 +83,63 @@ def test_claims_are_decided_with_their_family():
 @pytest.mark.parametrize("claim", TESTED, ids=lambda claim: f"{claim.table} {claim.says}")
 def test_both_rows_of_a_claim_are_in_its_table(claim):
     rows = {variant.name for variant in load_tables()[claim.table].variants}
-    assert {claim.more, claim.less} <= rows and claim.more != claim.less
-    assert (claim.printed == "") == (claim.paper == "ours")
+    for mode in ("well_posed", "paper"):
+        more, less = claim.rows(mode)
+        assert ({more, less} <= rows and more != less) or (mode, more, less) == (
+            "well_posed",
+            "",
+            "",
+        )
+    assert claim.printed or claim.paper == "ours"
+    # Of each printed claim it is written down when its rows were chosen, and why.
+    assert (claim.mapped and claim.why) or claim.paper == "ours"
     assert not claim.elsewhere or load_tables()[claim.table].tested_on
+
+
+def printed_rows(claim, name, direction):
+    """The printed rows of a row of a table."""
+    table = load_tables()[claim.table]
+    (variant,) = [one for one in table.variants if one.name == name]
+    # Of a row that K does not change, several are printed; claims take that of the paper's K.
+    names = [name for name in variant.printed if name.endswith("K=7")] or variant.printed
+    return [
+        row
+        for row in rows_of_table(table.table)
+        if row.direction == direction and row.method == variant.method and row.variant in names
+        if row.dataset == ("DiDeMo" if claim.elsewhere else rows_of_table(table.table)[0].dataset)
+    ]
 
 
 def printed_value(claim, name):
     """What the paper prints for a row; None where it prints nothing there."""
-    table = load_tables()[claim.table]
-    (variant,) = [one for one in table.variants if one.name == name]
+    (variant,) = [one for one in load_tables()[claim.table].variants if one.name == name]
     if variant.paper:
         return float(variant.paper)
-    # Of a row that K does not change, several are printed; claims take that of the paper's K.
-    names = [name for name in variant.printed if name.endswith("K=7")] or variant.printed
-    rows = [
-        row.r1
-        for row in rows_of_table(table.table)
-        if row.direction == "t2v" and row.method == variant.method and row.variant in names
-        if row.dataset == ("DiDeMo" if claim.elsewhere else rows_of_table(table.table)[0].dataset)
-    ]
-    return rows[0] if rows else None
+    return next((row.r1 for row in printed_rows(claim, name, "t2v")), None)
+
+
+def printed_sum(claim, name):
+    """The recalls of both directions that the paper prints for a row, added up."""
+    rows = [printed_rows(claim, name, direction)[0] for direction in ("t2v", "v2t")]
+    return sum(value for row in rows for value in (row.r1, row.r5, row.r10))
 
 
 def test_printed_gaps_are_those_of_the_printed_rows():
-    assert replace(CLAIM, printed="any system").printed_gap is None
-    checked = 0
-    for claim in TESTED:
-        both = printed_value(claim, claim.more), printed_value(claim, claim.less)
+    assert replace(CLAIM, printed="any system").printed_gap() is None
+    checked, sums = 0, 0
+    for claim in [claim for claim in TESTED if claim.paper != "ours"]:
+        rows = claim.rows("well_posed" if claim.more else "paper")
+        if claim.printed_rsum:
+            more, less = (printed_sum(claim, row) for row in rows)
+            assert claim.printed_gap("rsum") == pytest.approx(more - less, abs=0.051), claim.says
+            sums += 1
+        both = [printed_value(claim, row) for row in rows]
         if None in both or not claim.printed.startswith("+"):
             continue
         gap = float(claim.printed.split(",")[0])
         assert gap == pytest.approx(both[0] - both[1], abs=0.051), claim.says
         checked += 1
-    assert checked == 26
+    assert (checked, sums) == (25, 4)
 
 
 def test_every_ablation_has_a_claim_and_what_cannot_be_tested_says_why():
@@ -133,7 +157,7 @@ def page(folder, name, ranks, **facts):
     folder.mkdir(exist_ok=True)
     cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
     write_ranks(folder / f"{name}.npz", {(row, n): {"": run} for row, n, run in cells})
-    about = Facts("", "A", "B", ["Synthetic test"], "small", "3 epochs", **facts)
+    about = Facts("", "A", "B", ["Synthetic test"], "small", "3 epochs", **facts, note="Old rows.")
     write_json(folder / f"{name}.json", asdict(about))
 
 
@@ -196,10 +220,10 @@ def results(tmp_path_factory):
 
 
 def test_three_paragraphs_answer(results):
-    tested = read_tested(results / "synthetic")
+    (tested,) = read_tested(results / "synthetic")
     find, _, see, _, trust = answer_lines([tested])
-    assert find.startswith("**Does uncertainty help to find videos?** Compared with the same")
-    assert "we saw no gain" in find and "Not run" not in find
+    assert find.startswith("**Does uncertainty help to find videos?** On frozen features, with 10")
+    assert "no mechanism beat its control" in find and "Not run" not in find
     assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
     assert "a known eta helps CLIP4Clip (+" in see and "would have been visible" in see
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
@@ -208,24 +232,80 @@ def test_three_paragraphs_answer(results):
     assert find.endswith(" Not run often enough to say: UATVR's uncertainty.")
 
 
-def test_the_page_has_the_verdicts_and_links_to_all_tables(results):
-    text = write_page(results).read_text("utf-8")
+def read(folder):
+    """Both pages, written now."""
+    return [page.read_text("utf-8") for page in write_pages(folder) if page.suffix == ".md"]
+
+
+def test_the_pages_have_the_verdicts_and_links_to_all_tables(results):
+    text, verdicts = read(results)
     assert text.startswith("# Does uncertainty help text-video retrieval?\n")
-    (row,) = [line for line in text.splitlines() if line.startswith("| a known eta helps")]
-    says, gap, _, verdict, visible, seeds = row.strip("| ").split(" | ")
+    (row,) = [line for line in verdicts.splitlines() if line.startswith("| a known eta helps")]
+    says, _, gap, verdict, visible, *_, seeds = row.strip("| ").split(" | ")
     assert (says, verdict, seeds) == ("a known eta helps CLIP4Clip", "supported", "10")
     assert gap.startswith("+") and "[" in gap and float(visible) > 0
-    (fits,) = [line for line in text.splitlines() if line.startswith("| with a known eta")]
+    (fits,) = [line for line in verdicts.splitlines() if line.startswith("| with a known eta")]
     assert "] (fits) |" in fits
     assert "[synthetic/controls.md](synthetic/controls.md)" in text and "](limits.md)" in text
-    assert len(text.splitlines()) < 60
-    assert write_page(results).read_text("utf-8") == text
+    assert "](claims.png)" in text and (results / "claims.png").stat().st_size > 10_000
+    assert "Old rows." in verdicts
+    assert "](verdicts.md)" in text and len(text.splitlines()) < 40
+    assert read(results) == [text, verdicts]
+    for claim in load_claims():  # a verdict, a command or a reason for each that is printed
+        assert claim.paper == "ours" or claim.says in verdicts
+    assert "`sureshot reproduce uatvr-4 --plan" in verdicts
+
+
+def test_claims_as_printed_are_judged_by_the_folder_of_that_mode(tmp_path):
+    """One row there is better; rows that say that they are as printed count wherever they are."""
+    controls(tmp_path / "a")
+    share = dict.fromkeys([row.name for row in find_table("controls").variants], 0.4)
+    page(tmp_path / "a-paper", "controls", ranked(share | {"DUQ": 0.6}, seeds=10)[""])
+    duq = dict.fromkeys([row.name for row in find_table("duq-3").variants], 0.4)
+    page(tmp_path / "a", "duq-3", ranked(duq | {"#2 L_S+L_S^U (paper)": 0.7}, seeds=10)[""])
+    ours, printed = read_tested(tmp_path / "a")
+    assert (ours.mode, printed.mode) == ("well_posed", "paper")
+    assert read_tested(tmp_path / "a-paper") == []
+    of = [
+        {one.claim.says: one.decision.verdict for one in part.findings} for part in (ours, printed)
+    ]
+    assert [one["DUQ beats UATVR"] for one in of] == ["contradicted", "supported"]
+    assert (
+        of[1]["evidence on similarities helps"]
+        == "supported"
+        != of[0]["evidence on similarities helps"]
+    )
+    assert of[1]["seven samples beat one"] == "not run"
+    text, verdicts = read(tmp_path)
+    assert "as printed: DUQ's uncertainty +" in text
+    assert "a-paper/controls.md" in text and "Synthetic test, as printed" in verdicts
+
+
+def test_the_sum_of_recalls_counts_what_fits(tmp_path):
+    """Own captions are found alike by both; of what fits one row finds more."""
+    tables = {"t": ranked({"more": 0.4, "less": 0.4})}
+    claim = replace(CLAIM, printed="", printed_rsum="1.0")
+    assert judge_claims([claim], tables, rsum=True)[0].gap is None  # no ranks of what fits
+    (old,) = tables["t"].values()
+    runs = [
+        replace(
+            run,
+            fitting_texts=np.full(len(run.texts), 1.0 if row == "more" else 7.0),
+            fitting_videos=run.videos,
+        )
+        for row, run in zip(old.rows, old.runs, strict=True)
+    ]
+    known = {"t": {"": replace(old, runs=tuple(runs))}}
+    (found,) = judge_claims([claim], known, rsum=True)
+    assert found.decision.verdict == "supported" and found.gap.value == pytest.approx(200)
+    assert found.printed == 1.0
+    assert judge_claims([claim], known)[0].gap.value == pytest.approx(0, abs=8)
 
 
 def test_too_few_seeds_have_no_verdict_and_no_tables_are_refused(tmp_path):
     with pytest.raises(SystemExit, match="reproduce controls"):
-        write_page(tmp_path)
+        write_pages(tmp_path)
     controls(tmp_path / "few", seeds=3)
-    text = write_page(tmp_path).read_text("utf-8")
+    text, verdicts = read(tmp_path)
     assert "No claim has a verdict yet" in text
-    assert "| no verdict |" in text and "| supported |" not in text
+    assert "| no verdict |" in verdicts and "| supported |" not in verdicts

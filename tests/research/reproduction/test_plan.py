@@ -51,6 +51,19 @@ def with_cases(place, tmp_path, cases):
     return read_plan(tmp_path / "plan.toml")
 
 
+def test_a_plan_may_be_like_another_of_its_folder(place, tmp_path):
+    (tmp_path / "plan.toml").write_text((place / "plan.toml").read_text() + CASES)
+    own = '[[cases]]\nsystems = ["hit"]\nsettings = { bank = 3 }\n[stem]\nkind = "none"\n'
+    (tmp_path / "like.toml").write_text(f'like = "plan.toml"\n{own}')
+    plan, like = read_plan(tmp_path / "plan.toml"), read_plan(tmp_path / "like.toml")
+    assert like == replace(plan, cases=like.cases, stem=like.stem) and like.stem.kind == "none"
+    assert like.cases[:-1] == plan.cases and like.system({"name": "hit"}, "home")["bank"] == 3
+    for name in ("like.toml", "../plan.toml"):
+        (tmp_path / "like.toml").write_text(f'like = "{name}"\n')
+        with pytest.raises(SureshotError, match="like"):
+            read_plan(tmp_path / "like.toml")
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -272,6 +272,14 @@ def test_in_synthetic_data_the_first_hit_is_right_where_it_fits(tmp_path):
     assert ranks.right.all() and (ranks.texts > 1).any()
     assert (ranks.doubts["known ambiguity"] == np.log(truth.videos_that_fit)).all()
     assert not ranks_of(-truth.bayes, test, {}).right.all()
+    # The best video that fits is first, and for each video a caption that fits; either is kept.
+    assert (ranks.fitting_texts == 1).all() and (ranks.fitting_texts <= ranks.texts).all()
+    assert (ranks.fitting_videos <= ranks.videos).all() and len(ranks.fitting_videos)
+    before = replace(ranks, fitting_texts=None, fitting_videos=None)
+    write_ranks(tmp_path / "t.npz", {("a", 0): {"": ranks}, ("a", 1): {"": before}})
+    kept, older = read_ranks(tmp_path / "t.npz")[""].runs
+    assert (kept.fitting_videos == ranks.fitting_videos).all() and older.fitting_texts is None
+    assert (older.fitting[0] == 1).all() and np.isnan(older.fitting[1]).all()
 
 
 # --- percentages ----------------------------------------------------------------------------------

@@ -55,6 +55,7 @@ class Facts:
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
         options: options of a synthetic dataset; empty for other data.
+        note: what is odd about some of the runs.
     """
 
     command: str
@@ -67,6 +68,7 @@ class Facts:
     published: bool = False
     data: Sequence[str] = ()
     options: Mapping[str, float] = field(default_factory=dict)
+    note: str = ""
 
 
 def write_page(
@@ -104,6 +106,7 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         f"`{facts.command}`; seeds {seeds}; trained on {facts.train}, the epoch chosen on "
         f"{facts.val}, tested once; encoder `{facts.encoder}`, {facts.encoder_is}; "
         f"{facts.training}. {post} Mean and standard deviation over the seeds.",
+        *(["", facts.note] if facts.note else []),
     ]
     ours = {variant.method for variant in table.variants}
     for place, (title, data) in enumerate(zip_longest(facts.tests, facts.data, fillvalue="")):

@@ -411,9 +411,9 @@ def _with_like(path: Path, earlier: tuple[str, ...] = ()) -> dict[str, Any]:
             f"Setting like of {path.name} is {name!r:.80}; name another plan of the same folder."
         )
     start = _with_like(path.with_name(name), (*earlier, path.name))
-    both = (start.get("cases"), values.get("cases"))
-    cases = {"cases": sum(both, [])} if all(isinstance(part, list) for part in both) else {}
-    return start | values | cases
+    before, own = start.get("cases"), values.get("cases")
+    together = isinstance(before, list) and isinstance(own, list)
+    return start | values | ({"cases": [*before, *own]} if together else {})
 
 
 def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:

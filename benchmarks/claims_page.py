@@ -371,11 +371,8 @@ def read_tested(folder: Path) -> list[Tested]:
     """
     if folder.name.endswith(_OF_PAPER) and folder.with_name(_plain(folder)).is_dir():
         return []
-    if folder.name.endswith(_OF_PAPER):
-        here, printed = {}, folder
-    else:
-        here, printed = _ranks(folder), folder.with_name(folder.name + _OF_PAPER)
-    of_paper = _ranks(printed)
+    printed = folder.with_name(_plain(folder) + _OF_PAPER)
+    here, of_paper = ({} if folder == printed else _ranks(folder)), _ranks(printed)
     stated = {claim.table for claim in load_claims() if claim.paper_more}
     both = {stem: ranks for stem, ranks in here.items() if stem in stated} | of_paper
     return [
@@ -389,7 +386,7 @@ def _plain(folder: Path) -> str:
     return folder.name.removesuffix(_OF_PAPER)
 
 
-Ranks = Mapping[str, Mapping[str, TableRanks]]  # by table and test set
+Ranks = dict[str, Mapping[str, TableRanks]]  # by table and test set
 
 
 def _ranks(folder: Path) -> Ranks:

@@ -229,7 +229,7 @@ def test_three_paragraphs_answer(results):
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
     findings = [one for one in tested.findings if one.claim.more != "UATVR"]
     find, *_ = answer_lines([replace(tested, findings=findings)])
-    assert find.endswith(" Not run often enough to say: UATVR's uncertainty.")
+    assert " Not run often enough to say: UATVR's uncertainty. " in find
 
 
 def read(folder):

@@ -412,8 +412,9 @@ def _with_like(path: Path, earlier: tuple[str, ...] = ()) -> dict[str, Any]:
         )
     start = _with_like(path.with_name(name), (*earlier, path.name))
     before, own = start.get("cases"), values.get("cases")
-    together = isinstance(before, list) and isinstance(own, list)
-    return start | values | ({"cases": [*before, *own]} if together else {})
+    if isinstance(before, list) and isinstance(own, list):
+        values["cases"] = [*before, *own]
+    return start | values
 
 
 def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:

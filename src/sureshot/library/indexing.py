@@ -25,6 +25,7 @@ from sureshot.library.encoding import (
     pack_videos,
     record_of,
 )
+from sureshot.library.lines import Wanted, Words, read_words
 from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
 from sureshot.media.discover import (
@@ -365,6 +366,8 @@ def index(
     shard: str | None = None,
     ray: str | None = None,
     roots: Sequence[str | Path] | None = None,
+    words: Words | None = None,
+    speech: str | None = None,
     progress: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:
     """Make videos searchable, or bring their index up to date: only what is new costs time.
@@ -397,6 +400,10 @@ def index(
             machine; they must see the videos and the index under the same paths.
         roots: folders outside of which nothing is indexed, whatever links lead there; for a server
             or a job. None for no such bounds.
+        words: which words of the videos are read: ``none``, ``subtitles``, in files next to them
+            and in them, or ``all`` that can be read here; None is as before, at first
+            ``subtitles``. Words that are there already stay.
+        speech: folder or hub name of a model that hears speech; with it words are ``all``.
         progress: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
 
@@ -441,6 +448,7 @@ def index(
         store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
         _include_again(store, include)
         store.set_excluded([as_pattern(pattern) for pattern in exclude], excluded=True)
+        wanted = Wanted.of(store, words, speech)
         packing: Callable[[Sequence[Source]], Packing] | None = None
         pool = None
         if cluster is not None:
@@ -459,6 +467,7 @@ def index(
             progress=progress,
             workers=workers,
             packing=packing,
+            words=wanted,
         )
         result.warnings += pool.warnings() if pool else []
         return result
@@ -476,6 +485,7 @@ def ingest(
     progress: Callable[[Indexed], None] = lambda result: None,
     workers: int | None = None,
     packing: Callable[[Sequence[Source]], Packing] | None = None,
+    words: Wanted | None = None,
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
@@ -485,6 +495,7 @@ def ingest(
         store: index, opened for the model of the encoder.
         shard: which videos are this run's; all others are left as they are.
         packing: who encodes; None is this process.
+        words: which words are read; None is as before.
 
     Returns:
         What the run did. ``interrupted`` is set if Ctrl-C ended it; what was written stays.
@@ -506,8 +517,18 @@ def ingest(
             finally:
                 run.finish()
             run.forget(sources, prune=prune)
+            read_words(
+                store,
+                sources,
+                words or Wanted.of(store, None, None),
+                result,
+                progress,
+                roots=paths if roots is None else roots,
+                force=force,
+            )
             result.warnings += filter(None, [store.sweep()[1]])
-            if result.indexed + result.pruned + result.moved + result.copied + result.forgotten:
+            changed = result.indexed + result.pruned + result.moved + result.copied
+            if changed + result.forgotten + sum(result.lines.values()):
                 store.compact()
             store.note_shard(shard, paths, finished=True)
     except KeyboardInterrupt:

@@ -253,6 +253,7 @@ class Query:
         typed: the sentence as it was given, where misspelt words of it were replaced; else empty.
         names: videos and folders whose names match, the first of ``names_found``.
         only_names: whether the model knows no word of the text, and names match.
+        phrase: what stands in quotes, where words alone are searched for it; else empty.
     """
 
     text: str
@@ -272,6 +273,7 @@ class Query:
     names: tuple[NameMatch, ...] = ()
     names_found: int = 0
     only_names: bool = False
+    phrase: str = ""
 
     def __post_init__(self) -> None:
         for name in ("limit", "per_video"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import option
+from sureshot.media.lines import Source
 from sureshot.paths import video_id
 from sureshot.text import (
     counted,
@@ -82,6 +83,54 @@ class Copy:
         }
 
 
+_SAID = {
+    "subtitles": "said in the subtitles",
+    "picture": "text in the picture",
+    "speech": "said",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LineMatch:
+    """Words at a moment that a query may mean.
+
+    Attributes:
+        source: where they were read: ``subtitles``, ``picture`` or ``speech``.
+        start, end: seconds from the start of the video.
+        language: a tag such as ``en``; empty where nothing says.
+        words: those of them that the query has, as they are written there.
+    """
+
+    source: Source
+    text: str
+    start: float
+    end: float
+    language: str = ""
+    words: tuple[str, ...] = ()
+
+    @property
+    def said(self) -> str:
+        """The evidence in words, with nothing in it that steers a terminal.
+
+        Examples:
+            >>> LineMatch("picture", "HAPPY BIRTHDAY ANNA", 42.0, 45.0).said
+            '0:42, text in the picture: "HAPPY BIRTHDAY ANNA"'
+        """
+        return f'{timecode(self.start)}, {_SAID[self.source]}: "{plain(self.text)}"'
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "source": self.source,
+            "text": printable(self.text),
+            "start": round(self.start, 3),
+            "end": round(self.end, 3),
+            "language": self.language,
+            "words": [printable(word) for word in self.words],
+            "said": self.said,
+        }
+
+
 @dataclass(frozen=True, slots=True)
 class Hit:
     """A moment of one video.
@@ -92,8 +141,8 @@ class Hit:
         start, end: seconds from the start of the video.
         score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
             It orders moments of one answer. It is not a probability, and 0.3 for one query
-            says nothing about 0.3 for another.
-        frames: the sampled frames of the moment in the order of time.
+            says nothing about 0.3 for another. Of words alone it is that of the two sentences.
+        frames: the sampled frames of the moment in the order of time; none of words alone.
         copies: moments of other videos that show the same pictures, folded under this one.
         probability: probability that the moment is a right answer, 0 to 1. That nothing in the
             library is right is counted in, unless `present` says that it is there. None where
@@ -102,6 +151,8 @@ class Hit:
             asked for, if there is one; None where there is no such set.
         missing: whether the file is gone from where it was indexed.
         away: whether its whole folder or disk is not there, so that it may come back.
+        source: what speaks most for the moment: its ``frames``, or the source of its first line.
+        lines: words at this moment that match, the best first.
     """
 
     rank: int
@@ -109,12 +160,14 @@ class Hit:
     start: float
     end: float
     score: float
-    frames: tuple[FrameScore, ...]
+    frames: tuple[FrameScore, ...] = ()
     copies: tuple[Copy, ...] = ()
     probability: float | None = None
     plausible: bool | None = None
     missing: bool = False
     away: bool = False
+    source: Literal["frames"] | Source = "frames"
+    lines: tuple[LineMatch, ...] = ()
 
     @property
     def mark(self) -> str:
@@ -123,8 +176,10 @@ class Hit:
 
     @property
     def peak(self) -> float:
-        """Seconds of the frame that fits the query best, where a player should start."""
-        return max(self.frames, key=lambda f: f.score).time
+        """Seconds of the frame or line that fits the query best, where a player should start."""
+        if self.source == "frames":
+            return max(self.frames, key=lambda f: f.score).time
+        return self.lines[0].start
 
     @property
     def weak(self) -> bool:
@@ -151,6 +206,8 @@ class Hit:
             "probability": _rounded(self.probability),
             "plausible": self.plausible,
             "weak": self.weak,
+            "source": self.source,
+            "lines": [line.to_dict() for line in self.lines],
             "text": {
                 "peak": timecode(self.peak),
                 "range": time_range(self.start, self.end),
@@ -362,6 +419,7 @@ class Answer:
         rows = [
             f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
             f"{time_range(h.start, h.end):>15}  {h.score:z6.3f}  {plain(h.path)}{h.mark}"
+            + "".join(f"\n      {line.said}" for line in h.lines)
             for h in self.hits
         ]
         said = [] if self.confidence is None else ["".join(self.verdict)]
@@ -455,7 +513,8 @@ def _named(hit: Hit) -> str:
     """The file name of a hit, its path on hovering."""
     copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
     full, name = html.escape(plain(hit.path)), html.escape(plain(hit.path.name))
-    return f"<span title='{full}'>{name}</span>{hit.mark}{copies}"
+    said = "".join(f"<br><small>{html.escape(line.said)}</small>" for line in hit.lines)
+    return f"<span title='{full}'>{name}</span>{hit.mark}{copies}{said}"
 
 
 def _html(
@@ -508,6 +567,9 @@ class Indexed:
         windows: windows written.
         seconds: length of the videos indexed.
         elapsed: seconds the run took.
+        lines: lines of words that were read, by their source.
+        worded: videos with lines in the index now, of those found, by their source.
+        words_done: videos whose words were read, of ``words_total``, for progress.
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
         warnings: what the user should know about the index.
@@ -536,6 +598,10 @@ class Indexed:
     windows: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0
+    lines: dict[str, int] = field(default_factory=dict)
+    worded: dict[str, int] = field(default_factory=dict)
+    words_done: int = 0
+    words_total: int = 0
     current: Path | None = None
     interrupted: bool = False
     warnings: list[str] = field(default_factory=list)
@@ -574,7 +640,8 @@ class Indexed:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         values = asdict(self)
-        for name in ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun"):
+        hidden = ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun")
+        for name in (*hidden, "words_done", "words_total"):
             del values[name]
         return {
             "schema": JSON_SCHEMA,
@@ -611,6 +678,10 @@ class IndexProgress:
             return
         # Bytes, not videos, so that one film among clips does not upset the estimate.
         self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+        if result.words_total:
+            self.done, self.total, self.left = result.words_done, result.words_total, ""
+            self.text = f"words read of {result.words_done} of {counted(self.total, 'video')}"
+            return
         if self._first is None and result.decoded:
             # To load the model, and what was indexed before, says nothing about the rest.
             self._first = result.elapsed, self.done

@@ -31,6 +31,7 @@ from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.progress import Progress, Silent
+from sureshot.library.words import Words
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
@@ -260,6 +261,7 @@ class Searcher:
         self._sentences = Sentences(encoder)
         self._candidates = Candidates(store, self._comparing)
         self._names = FileNames(store)
+        self._words = Words(store)
         self.refresh_card()
 
     def refresh_card(self) -> None:
@@ -373,13 +375,18 @@ class Searcher:
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(text) for text in queries[first : first + _TOGETHER]]
-            meant = [self._corrected(text) if correct else text for text in texts]
+            phrases = [self._words.phrase(text) for text in texts]
+            fixed = [correct and not phrase for phrase in phrases]
+            meant = [self._corrected(t) if fix else t for t, fix in zip(texts, fixed, strict=True)]
             asked = [
-                self._with_names(one, typed, alone=correct)
-                for one, typed in zip(self._queries(meant, **options), texts, strict=True)
+                self._with_names(replace(one, phrase=phrase), typed, alone=correct)
+                for one, typed, phrase in zip(
+                    self._queries(meant, **options), texts, phrases, strict=True
+                )
             ]
             near = self._candidates.near_each(asked)
             answers = self._answers([self._with_hits(one) for one in near])
+            answers = list(map(self._words.added, answers, asked))
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (self._sorted(replace(one, seconds=seconds), sort) for one in answers)
 
@@ -480,14 +487,15 @@ class Searcher:
         ]
 
     def _with_hits(self, ranking: Ranking) -> Ranking:
-        return ranking if ranking.query.only_names else self._candidates.with_hits(ranking)
+        alone = ranking.query.only_names or ranking.query.phrase
+        return ranking if alone else self._candidates.with_hits(ranking)
 
     def _corrected(self, text: str) -> str:
         """A cleaned text without misspelt words, as far as it is known what was meant."""
         known = self.encoder.vocabulary
         if known is None or other_script(text) or looks_foreign(text):
             return text
-        return corrected(text, known, self._names.has)
+        return corrected(text, known, lambda word: self._names.has(word) or self._words.has(word))
 
     def _with_names(self, asked: Query, typed: str, *, alone: bool) -> Query:
         """A query with the names that match it, and with what to know about its words.
@@ -556,7 +564,7 @@ class Searcher:
         folder, notes = ranking.query.folder, [*ranking.query.warnings]
         notes += [folder.note] if isinstance(folder, VideoSet) and folder.note else []
         warnings = [*notes, *ranking.notes, *self.store.trouble()]
-        if not ranking.hits and not ranking.query.only_names:
+        if not ranking.hits and not ranking.query.only_names and not ranking.query.phrase:
             warnings.append(ranking.query.why_nothing(searched or self.store.count()))
         return Answer(
             query=ranking.query.text,

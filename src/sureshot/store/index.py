@@ -9,6 +9,7 @@ import contextlib
 import difflib
 import json
 import shlex
+import time
 import unicodedata
 import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -25,6 +26,7 @@ from sureshot.errors import StoreError, option
 from sureshot.paths import Shard, absolute, locate
 from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
+from sureshot.store.lines import Lines, WordsRead
 from sureshot.store.locks import staging_lock, write_lock
 from sureshot.store.rows import (
     EncodedWindow,
@@ -49,6 +51,7 @@ _NAMED = 5  # shards that a sentence names
 _SHARD = (
     "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
 )
+_WORDS = "sureshot.words"  # among the settings of the table of videos
 _EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
 
 
@@ -79,6 +82,7 @@ class Store:
         self._header = header
         self._tables = tables
         self.finder = Finder(tables, header.dim)
+        self.lines = Lines(tables, header)
         self._commits = 0
         self._damaged_rows = 0
 
@@ -236,7 +240,7 @@ class Store:
                 f"The table of videos at {self.location} has "
                 f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` fixes that."
             )
-        return [*sentences, *self.finder.trouble()]
+        return [*sentences, *self.finder.trouble(), *self.lines.trouble()]
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""
@@ -251,6 +255,15 @@ class Store:
         if values:
             with self._writing():
                 self._change_settings(values)
+
+    def words(self) -> str:
+        """What is remembered of which words are read; empty at first."""
+        return self._settings().get(_WORDS, "")
+
+    def set_words(self, wanted: str) -> None:
+        """Remember which words are read."""
+        with self._writing():
+            self._change_settings({_WORDS: wanted})
 
     def note_shard(self, shard: Shard, paths: Sequence[Path], *, finished: bool) -> None:
         """Remember that a shard of the videos at some paths was begun, or indexed to its end.
@@ -329,6 +342,7 @@ class Store:
             staged = writing.stage_copy(self._tables, old, new)
             if staged:
                 writing.commit(self._tables, self._header, [staged])
+                self.lines.copy(old, staged.record)
         self._committed()
         return staged.record if staged else None
 
@@ -344,10 +358,16 @@ class Store:
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:
-        """Forget videos and their windows, but for what is written of them from now on."""
+        """Forget videos, their windows and their lines, but for what is written of them from now on."""
         for first in range(0, len(records), _REMOVED_AT_ONCE):
             with self._writing():
                 writing.drop_videos(self._tables, records[first : first + _REMOVED_AT_ONCE])
+            self._committed()
+
+    def write_lines(self, read: Sequence[WordsRead]) -> None:
+        """Store what was read of videos, see `Lines.write`."""
+        if read:
+            self.lines.write(read)
             self._committed()
 
     def sync(self) -> None:
@@ -420,7 +440,11 @@ class Store:
             Number of videos they were of, and why none was removed where that is not safe.
         """
         with self._writing():
-            return maintenance.sweep(self._tables)
+            swept = maintenance.sweep(self._tables)
+            if self._tables.has_lines():
+                known = {video.id for video in integrity.each(self._tables) if video.windows}
+                self.lines.sweep(known, time.time() - maintenance.in_flight(self.location))
+            return swept
 
     def clear(self) -> int:
         """Delete files that killed processes wrote and did not commit; how many.

@@ -14,18 +14,19 @@ from sureshot.errors import StoreError
 from sureshot.paths import locate
 from sureshot.progress import Progress
 from sureshot.store.integrity import StoredOf, compared, damaged_windows
+from sureshot.store.lines import Lines, index_lines
 from sureshot.store.locks import exclusive, write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.repair import leftovers
 from sureshot.store.rows import Header
-from sureshot.store.tables import FAILURES, NAMES, Name, Tables, as_store_error, check_rows
+from sureshot.store.tables import FAILURES, Name, Tables, as_store_error, check_rows
 from sureshot.store.vector_search import add_segment, quoted
 from sureshot.store.writing import uncommitted_files
 from sureshot.text import counted, plain
 
 # Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
 # compaction would write the whole index again. A window takes about 10 kB, a video 300 bytes.
-_FULL_FILE: dict[Name, int] = {"windows": 2048, "videos": 65_536}
+_FULL_FILE: dict[Name, int] = {"windows": 2048, "videos": 65_536, "lines": 16_384}
 # In a large index files are larger: the candidates of a search are in as many files as there are,
 # and to open one takes 0.15 ms.
 _FILES = 16
@@ -92,7 +93,7 @@ def clear(tables: Tables) -> int:
     """
     cleared = 0
     with _if_possible(), exclusive(tables.location) as safe:
-        for name in NAMES if safe and not tables.trouble() else ():
+        for name in tables.names if safe and not tables.trouble() else ():
             if uncommitted_files(tables, name):
                 tables.sync()
                 act = partial(_clean, all_unnamed=True)
@@ -106,7 +107,7 @@ def compact(tables: Tables) -> None:
     The two newest versions of a table are kept. Both name the joined files, so that the index loses
     nothing with the manifest of the newest; older files go only when those are on the disk.
     """
-    for name in NAMES:
+    for name in tables.names:
         with _if_possible():
             tables.change(name, partial(_join_files, location=tables.location, name=name))
             tables.sync()
@@ -144,6 +145,8 @@ def index_vectors(tables: Tables) -> bool:
     done = False
     with _if_possible():
         done = add_segment(tables)
+        if tables.has_lines():
+            done |= index_lines(tables)
         tables.sync()
     return done
 
@@ -170,7 +173,7 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
         StoreError: the index cannot be read, or another process has deleted it.
     """
     tables = Tables(locate(location))
-    for name in NAMES:
+    for name in tables.names:
         tables.check_again(name, thorough=True)
     header = tables.header()
     try:
@@ -197,6 +200,10 @@ def _faults(tables: Tables, header: Header, progress: Progress | None) -> list[F
         are = "is" if damaged == 1 else "are"
         what = f"{counted(damaged, 'window')}{of} {are} not what was written."
         found.append(Fault(what, "`sureshot index --force PATH` encodes them again."))
+    found += [
+        Fault(what, "`sureshot index --force PATH` reads them again.")
+        for what in Lines(tables, header).faults()
+    ]
     found += _of_search(tables, header)
     since = time.time() - in_flight(tables.location)
     strays: list[StoredOf] = [there for part in parts for there in part.strays().values()]
@@ -227,7 +234,7 @@ def _of_tables(tables: Tables) -> list[Fault]:
             f"matters if the newest is damaged too.",
             "The next change of the index makes a new one.",
         )
-        for name in NAMES
+        for name in tables.names
         if not tables.before_is_whole(name)
     ]
 
@@ -235,7 +242,7 @@ def _of_tables(tables: Tables) -> list[Fault]:
 def _of_search(tables: Tables, header: Header) -> Iterator[Fault]:
     """Whether a search runs through, with the index of vectors where there is one."""
     near = {"column": "vector", "q": np.ones(header.width, np.float16), "k": 1, "metric": "dot"}
-    near["use_index"] = not tables.unindexed
+    near["use_index"] = "windows" not in tables.unindexed
 
     def act(table: Any) -> None:
         table.to_table(columns=["key", "_distance"], nearest=near)

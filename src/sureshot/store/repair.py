@@ -18,13 +18,14 @@ from sureshot.files import CARD, restore_folder
 from sureshot.paths import absolute
 from sureshot.s3 import SCHEME
 from sureshot.store.integrity import damaged_videos, each, window_batches
+from sureshot.store.lines import index_lines
 from sureshot.store.locks import LOCKS, exclusive, make_locks, write_lock
 from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.rows import Header, VideoRecord, from_text, sound, video_rows
 from sureshot.store.tables import (
     ASIDE,
     FAILURES,
-    NAMES,
+    EVERY,
     NEW,
     Name,
     Tables,
@@ -62,12 +63,12 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
         f"what it lacks is indexed again."
         for name in tables.move_broken_aside()
     ]
-    done += [said for name in NAMES if (said := _rewrite_damaged(tables, name))]
-    if tables.unindexed:
-        tables.change("windows", _drop_indexes)
-        tables.check_again("windows")
-        add_segment(tables)
-        done.append("The index of vectors was damaged and was made again.")
+    done += [said for name in tables.names if (said := _rewrite_damaged(tables, name))]
+    for name in sorted(tables.unindexed):
+        tables.change(name, _drop_indexes)
+        tables.check_again(name)
+        index_lines(tables) if name == "lines" else add_segment(tables)
+        done.append(f"The index of {name} was damaged and was made again.")
     damaged = damaged_videos(tables)
     if damaged:
         tables.drop("videos", f"_rowid IN ({', '.join(map(str, damaged))})")
@@ -151,7 +152,7 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
         if is_remote(tables.location):
             raise
         with write_lock(tables.location):
-            if not sum(_drop_bad_files(tables, name) for name in NAMES):
+            if not sum(_drop_bad_files(tables, name) for name in tables.names):
                 raise
         return act(True)
 
@@ -226,7 +227,7 @@ def delete_index(location: str) -> None:
 
 def _delete_local(folder: Path) -> None:
     # `videos` first: without it an index is half made, which opening it reports.
-    there = [t for t in (folder / f"{n}.lance" for n in reversed(NAMES)) if is_there(t)]
+    there = [t for t in (folder / f"{n}.lance" for n in reversed(EVERY)) if is_there(t)]
     _check_ours(str(folder))
     if there:
         card = [folder / CARD] if is_there(folder / CARD) else []
@@ -244,13 +245,13 @@ def _delete_remote(location: str) -> None:
         raise StoreError(f"{location} is object storage; delete it with the tools of that storage.")
     with as_store_error(location, "delete"):
         _check_ours(location)
-        delete_tables(location, tuple(reversed(NAMES)))
+        delete_tables(location, tuple(reversed(EVERY)))
         (absolute(location) / CARD).unlink(missing_ok=True)
 
 
 def _check_ours(location: str) -> None:
     """Refuse to delete what is not a table of ours; a damaged one of ours is accepted."""
-    for name in NAMES:
+    for name in EVERY:
         if not Tables(location).is_ours(name):
             raise StoreError(
                 f"{location}/{name}.lance is not part of an index of Sureshot, so nothing was "
@@ -279,7 +280,7 @@ def leftovers(location: str, *, at_once: bool = False) -> list[Path]:
     if is_remote(location):
         return []
     folder, found = Path(location), []
-    for name in NAMES:
+    for name in EVERY:
         found += [*folder.glob(f"{name}.lance{_GONE}*"), *folder.glob(f"{name}.lance{ASIDE}*")]
         for made in folder.glob(f"{name}.lance{NEW}*"):
             with contextlib.suppress(FileNotFoundError):  # it is in its place by now

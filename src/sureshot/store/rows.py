@@ -37,6 +37,7 @@ from sureshot.settings import Ranged, Within, build, parse_json, to_values
 SCHEMA_VERSION = 6
 KEY = b"sureshot"  # of the header in the metadata of the table of windows
 CHECKED = ("key", "video", "path", "start", "end", "written_at", "vector", "check")
+LINE_WIDTH = 384  # of the sentence vector of a line
 _EIGHT = 8  # a vector index takes widths that are multiples of this
 _ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
 _ESCAPED = re.compile("[\uf780-\uf7ff]")
@@ -308,6 +309,30 @@ def window_schema(header: Header) -> pa.Schema:
             ("written_at", pa.float64()),
             ("packed", pa.binary()),
             ("vector", pa.list_(pa.float16(), header.width)),
+            ("check", pa.uint32()),
+        ],
+        metadata=header.to_metadata(),
+    )
+
+
+def line_schema(header: Header) -> pa.Schema:
+    """Columns of the table of lines.
+
+    A row is a line, or says in ``stamp`` what of one source of a video was read; it has no text.
+    """
+    return pa.schema(
+        [
+            pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
+            ("video", pa.string()),
+            ("path", pa.string()),
+            ("source", pa.string()),
+            ("language", pa.string()),
+            ("start", pa.float64()),
+            ("end", pa.float64()),
+            ("text", pa.string()),
+            ("stamp", pa.string()),
+            ("written_at", pa.float64()),
+            ("vector", pa.list_(pa.float16(), LINE_WIDTH)),
             ("check", pa.uint32()),
         ],
         metadata=header.to_metadata(),

@@ -1,4 +1,6 @@
-"""The two Lance tables of an index, ``videos`` and ``windows``: made, opened, written, deleted.
+"""The Lance tables of an index: made, opened, written, deleted.
+
+``windows`` and ``videos`` are in every index, ``lines`` from the first words on that were read.
 
 Why Lance, through its own library and not through LanceDB: appends commit atomically, so a killed
 process leaves whole videos only; several writers merge; the same code reads local disk and object
@@ -8,8 +10,10 @@ importing it takes 2.0 s where ``lance`` takes 0.3 s, and a search should not.
 
 import contextlib
 import errno
+import math
 import os
 import shutil
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -26,16 +30,18 @@ from sureshot.paths import make_index_folder
 from sureshot.s3 import SCHEME, lance_options, reason_in
 from sureshot.store import remote
 from sureshot.store.checksums import FILE, Checksums, deadly
-from sureshot.store.rows import Header, is_ours, video_schema, window_schema
+from sureshot.store.rows import Header, is_ours, line_schema, video_schema, window_schema
 
 # Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
 os.environ.setdefault("LANCE_LOG", "error")
 
-Name = Literal["videos", "windows"]
+Name = Literal["videos", "windows", "lines"]
 Result = TypeVar("Result")
 
 # `windows` is made first and carries the header; with `videos` the index is complete.
 NAMES: tuple[Name, Name] = ("windows", "videos")
+EVERY: tuple[Name, ...] = ("windows", "lines", "videos")
+SCHEMAS = {"windows": window_schema, "lines": line_schema, "videos": video_schema}
 CONFLICTS = 20  # times that a commit is tried again after somebody else's
 NEW = ".new-"  # in the name of a table that is not finished
 ASIDE = ".broken-"  # in the name of a manifest that was moved out of its table
@@ -45,6 +51,7 @@ _ATTEMPTS = 20
 # windows, so of those any number may be lost.
 _LOST_AT_ONCE = 4
 _METADATA = 8 << 20  # bytes kept of manifests; by itself Lance keeps those of thousands of versions
+_LOOK_AGAIN = 10.0  # seconds
 _SYNCED_AT_ONCE = 8  # files; the disk writes them together in the time of one or two
 _LAST = 2**64 - 1  # Lance names the manifest of a version by what remains up to this
 _HINT = "latest_version_hint.json"  # rewritten with every version, and not needed
@@ -72,9 +79,10 @@ class Tables:
         self._damaged: dict[Name, set[int]] = {}  # parts of which a file is not what was written
         self._deadly: dict[Name, set[int]] = {}  # those of them at which a reader would end
         self._thorough = False  # whether the next check reads every file
-        self.unindexed = False  # whether the index of vectors is damaged
-        self._durable = Durable([] if self._remote else [self._folder(name) for name in NAMES])
-        self._sums = {name: Checksums(self._folder(name)) for name in NAMES}
+        self.unindexed: set[Name] = set()  # tables with a damaged index of vectors or words
+        self._durable = Durable([] if self._remote else [self._folder(name) for name in EVERY])
+        self._sums = {name: Checksums(self._folder(name)) for name in EVERY}
+        self._looked = -math.inf  # when a storage was asked for lines last, by `time.monotonic`
 
     def use(
         self, name: Name, act: Callable[[Any], Result], *, copy: bool = True, deadly: bool = False
@@ -114,6 +122,26 @@ class Tables:
                     raise
                 seen.append(version)
         raise OSError("other processes rewrite it faster than it can be read")
+
+    @property
+    def names(self) -> tuple[Name, ...]:
+        """The tables that are there, those of an index without words or with them."""
+        return EVERY if self.has_lines() else NAMES
+
+    def has_lines(self) -> bool:
+        """Whether there is a table of lines; a storage is asked once in ten seconds."""
+        if not self._remote:
+            return is_there(self._folder("lines"))
+        if self._looked < math.inf and time.monotonic() - self._looked > _LOOK_AGAIN:
+            there = remote.table_is_there(self.location, "lines") if self._in_s3 else False
+            self._looked = math.inf if there else time.monotonic()
+        return self._looked == math.inf
+
+    def create_lines(self, header: Header) -> None:
+        """Make the table of lines, empty, if it is missing."""
+        if not self.has_lines():
+            self._create("lines", header)
+            self._looked = math.inf if self._remote else self._looked
 
     def count(self, name: Name, condition: str | None = None) -> int:
         """Number of rows that meet an SQL condition."""
@@ -206,11 +234,13 @@ class Tables:
         header = replace(header, index_id=header.index_id or uuid.uuid4().hex)
         with as_store_error(self.location, "create"):
             for name in NAMES:
-                schema = video_schema(header) if name == "videos" else window_schema(header)
-                if self._remote:
-                    self._create_remote(name, schema)
-                elif not is_there(self._folder(name)):
-                    self._create_local(name, schema)
+                self._create(name, header)
+
+    def _create(self, name: Name, header: Header) -> None:
+        if self._remote:
+            self._create_remote(name, SCHEMAS[name](header))
+        elif not is_there(self._folder(name)):
+            self._create_local(name, SCHEMAS[name](header))
 
     def _create_remote(self, name: Name, schema: pa.Schema) -> None:
         place, options = remote.table_address(self.location, name), lance_options(self.location)
@@ -272,19 +302,19 @@ class Tables:
         said += [
             f"A file of the table of {name} at {self.location} is damaged. `sureshot index FOLDER` "
             f"keeps what is sound in it and encodes the rest again."
-            for name in NAMES
+            for name in EVERY
             if self._damaged.get(name)
         ]
         if self.unindexed:
             said.append(
-                f"The index of vectors at {self.location} is damaged, so searches compare all "
-                f"windows. `sureshot index FOLDER` makes it again."
+                f"The index of {' and of '.join(sorted(self.unindexed))} at {self.location} is "
+                f"damaged, so searches take longer. `sureshot index FOLDER` makes it again."
             )
         return said
 
     def move_broken_aside(self) -> list[Name]:
         """Go on from the older version of tables whose newest one is broken; these tables."""
-        for name in NAMES:
+        for name in self.names:
             self.check_again(name)
             self.use(name, lambda table: table.version, deadly=True)
         fallen = list(self._fallen)
@@ -324,7 +354,7 @@ class Tables:
             with as_store_error(self.location, "look at"):
                 return remote.bytes_of(self.location)
         total = 0
-        for name in () if self._remote else NAMES:
+        for name in () if self._remote else EVERY:
             for folder, _, files in os.walk(self._folder(name)):
                 for file in files:
                     total += _size(Path(folder, file)) or 0  # another process may compact
@@ -411,7 +441,7 @@ class Tables:
             header = Header.from_metadata(opened.schema.metadata, self.location)
         except StoreError:
             return False
-        schema = video_schema(header) if name == "videos" else window_schema(header)
+        schema = SCHEMAS[name](header)
         return bool(opened.schema.names == schema.names and opened.schema.types == schema.types)
 
     def _check_files(self, name: Name, opened: Any) -> None:
@@ -421,10 +451,11 @@ class Tables:
         damaged = {parts[file] for file in sums.damaged(parts, thorough=thorough)}
         self._damaged[name] = damaged
         self._deadly[name] = deadly(folder, opened.version, damaged) if damaged else set()
-        if name == "windows":
-            indexes = list(_index_files(folder, opened))
-            self.unindexed = not all(_size(folder / file) for file in indexes)
-            self.unindexed |= bool(sums.damaged(indexes, thorough=thorough))
+        indexes = list(_index_files(folder, opened))
+        whole = all(_size(folder / file) for file in indexes)
+        self.unindexed.discard(name)
+        if not whole or sums.damaged(indexes, thorough=thorough):
+            self.unindexed.add(name)
 
     def _open_at(self, address: str, version: int | None = None) -> Any:
         options = lance_options(address) or None
@@ -497,7 +528,9 @@ def _index_files(table: Path, opened: Any) -> Iterator[str]:
     for index in opened.describe_indices():
         for segment in index.segments:
             folder = table / "_indices" / str(segment.uuid)
-            yield f"_indices/{segment.uuid}/index.idx"  # a loss of power may leave the folder empty
+            # A loss of power may leave the folder empty.
+            kind = "metadata.lance" if "Inverted" in index.type_url else "index.idx"
+            yield f"_indices/{segment.uuid}/{kind}"
             if folder.is_dir():
                 yield from (f"_indices/{segment.uuid}/{file.name}" for file in folder.iterdir())
 

@@ -22,7 +22,7 @@ from sureshot.store.rows import (
     stored_windows,
     to_text,
 )
-from sureshot.store.tables import Tables, as_store_error, check_written
+from sureshot.store.tables import Name, Tables, as_store_error, check_written
 from sureshot.text import plain
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
@@ -208,7 +208,7 @@ class Finder:
                 **_NEAREST,
                 "q": queries.astype(np.float16),
                 "k": k,
-                "use_index": not self._tables.unindexed,
+                "use_index": "windows" not in self._tables.unindexed,
             },
             filter=" AND ".join(conditions) or None,
             prefilter=True,
@@ -253,23 +253,23 @@ def damage(location: str, names: Collection[str]) -> str:
     )
 
 
-def add_segment(tables: Tables) -> bool:
-    """Make a segment of windows that have none, if more than `SCANNED`; whether it was done.
+def add_segment(tables: Tables, name: Name = "windows") -> bool:
+    """Make a segment of rows that have none, if more than `SCANNED`; whether it was done.
 
     Killed midway, the index is as it was; what was written is removed with old versions.
     """
-    chosen = tables.use("windows", _due)
+    chosen = tables.use(name, _due)
     if not chosen:
         return False
 
     def act(table: Any) -> None:
         made = make_segment(table, chosen)
         if not is_remote(tables.location):
-            folder = Path(tables.location) / "windows.lance" / "_indices" / str(made.uuid)
+            folder = Path(tables.location) / f"{name}.lance" / "_indices" / str(made.uuid)
             check_written(folder.iterdir())
         table.commit_existing_index_segments(_NAME, _COLUMN, [made])
 
-    tables.change("windows", act)
+    tables.change(name, act)
     return True
 
 

@@ -91,15 +91,16 @@ def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> Non
         old = _of([video.record.id for video in encoded])
 
         def act(table: Any) -> None:
-            operation = _replacing(table, new, old)
+            operation = replacing(table, new, old)
             lance.LanceDataset.commit(table, operation, read_version=table.version)
 
         tables.commit("windows", act)
         tables.sync()
     tables.upsert("videos", video_rows([video.record for video in videos], header))
     # Failed ones last: killed between the two, no row must claim windows that are gone.
-    if failed and tables.count("windows", _of(failed)):
-        tables.drop("windows", _of(failed))
+    for name in tables.names[:-1] if failed else ():
+        if tables.count(name, _of(failed)):
+            tables.drop(name, _of(failed))
 
 
 def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:
@@ -109,7 +110,8 @@ def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:
     until = max(time.time(), *(record.indexed_at for record in known))
     # The videos first: a window without its video is an orphan that `sweep` removes.
     tables.drop("videos", f"id IN ({ids}) AND indexed_at <= {until!r}")
-    tables.drop("windows", f"video IN ({ids}) AND written_at <= {until!r}")
+    for name in tables.names[:-1]:
+        tables.drop(name, f"video IN ({ids}) AND written_at <= {until!r}")
 
 
 def uncommitted_files(tables: Tables, name: Name) -> int:
@@ -124,7 +126,7 @@ def uncommitted_files(tables: Tables, name: Name) -> int:
     return len({entry.name for entry in os.scandir(data)} - named)
 
 
-def _replacing(table: Any, new: list[Any], old: str) -> Any:
+def replacing(table: Any, new: Sequence[Any], old: str) -> Any:
     """The operation that adds files of rows and takes out rows that meet a condition."""
     rows = table.scanner(columns=[], filter=old, with_row_address=True).to_table()
     touched = sorted({address >> 32 for address in rows.column("_rowaddr").to_pylist()})

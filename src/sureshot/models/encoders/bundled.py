@@ -23,7 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -97,6 +97,12 @@ def text_folder() -> Path:
     archive = package_folder("all_minilm_l6_v2", _TEXT_PACKAGE) / "model.zip"
     wanted = {"model.safetensors": TEXT_DIGEST, "tokenizer.json": TOKENIZER_DIGEST}
     return unpacked(archive, wanted, _TEXT_PACKAGE)
+
+
+@lru_cache(maxsize=1)
+def sentence_encoder() -> MiniLM:
+    """MiniLM as its package has it, which compares sentences with sentences."""
+    return MiniLM(text_folder())
 
 
 def image_weights() -> Path:

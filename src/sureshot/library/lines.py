@@ -1,0 +1,193 @@
+"""Words of videos on their way into the index: what is read, and what is there already."""
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Literal, NamedTuple, get_args
+
+import numpy as np
+
+from sureshot.errors import ArgumentError, VideoError, option
+from sureshot.library.results import Indexed
+from sureshot.media import lines
+from sureshot.media.discover import Source as VideoSource
+from sureshot.media.lines import SOURCES, Line, Source
+from sureshot.models.encoders.bundled import sentence_encoder
+from sureshot.store.index import Store
+from sureshot.store.lines import WordsRead
+from sureshot.store.rows import VideoRecord
+from sureshot.text import plain
+
+Words = Literal["none", "subtitles", "all"]
+_EVERY = 1.0  # seconds between commits
+_PAGE = 4096  # videos whose subtitle files are looked for at once
+_TEXTS = 256  # encoded at once
+
+
+class Wanted(NamedTuple):
+    """Which words of videos are read into an index, and the model that hears speech."""
+
+    words: Words = "subtitles"
+    speech: str | None = None
+
+    @property
+    def sources(self) -> tuple[Source, ...]:
+        """The sources that are read; speech only where a model for it was named."""
+        if self.words != "all":
+            return ("subtitles",) if self.words == "subtitles" else ()
+        return tuple(one for one in SOURCES if one != "speech" or self.speech)
+
+    @classmethod
+    def of(cls, store: Store, words: str | None, speech: str | None) -> "Wanted":
+        """What is asked for now, else what was last time; it is remembered."""
+        if words is not None and words not in get_args(Words):
+            raise ArgumentError(
+                f"{option('words', words)} is not one of {', '.join(get_args(Words))}."
+            )
+        known = cls(*json.loads(store.words() or "[]"))
+        if speech and not words:
+            words = "all"
+        wanted = cls(words or known.words, speech or known.speech)  # type: ignore[arg-type]
+        if wanted != known:
+            store.set_words(json.dumps(wanted))
+        return wanted
+
+
+def read_words(
+    store: Store,
+    sources: Sequence[VideoSource],
+    wanted: Wanted,
+    result: Indexed,
+    progress: Callable[[Indexed], None],
+    *,
+    roots: Sequence[Path] = (),
+    force: bool = False,
+) -> None:
+    """Read the words of indexed videos that are not in the index as they are now.
+
+    No frame is encoded again. What is read of a video is committed with what others give within a
+    second.
+
+    Args:
+        store: the index, with the videos in it.
+        sources: the videos found.
+        wanted: which words.
+        result: takes in what is done.
+        progress: called with it after each video.
+        roots: folders below which links to subtitle files may lead.
+        force: whether words that are there are read again.
+    """
+    chosen = []
+    for source in wanted.sources:
+        if why := lines.why_not(source, wanted.speech):
+            result.warnings.append(f"{_named(source)} was not read: {why}.")
+        else:
+            chosen.append(source)
+    run = _Run(store, wanted.speech, result, progress)
+    for first in range(0, len(sources) if chosen else 0, _PAGE):
+        run.find(sources[first : first + _PAGE], chosen, roots, force=force)
+    run.read()
+
+
+def _named(source: Source) -> str:
+    return {"subtitles": "Subtitles", "picture": "Text in the picture", "speech": "Speech"}[source]
+
+
+class _Todo(NamedTuple):
+    video: VideoRecord
+    source: Source
+    stamp: str
+    sidecars: Sequence["lines.Sidecar"]
+
+
+class _Run:
+    """Reads what is to be read, and commits it."""
+
+    def __init__(
+        self,
+        store: Store,
+        speech: str | None,
+        result: Indexed,
+        progress: Callable[[Indexed], None],
+    ) -> None:
+        self._store, self._speech, self._result, self._progress = store, speech, result, progress
+        self._known = store.lines.known()
+        self._todo: list[_Todo] = []
+        self._waiting: list[WordsRead] = []
+        self._last = time.monotonic()
+
+    def find(
+        self,
+        page: Sequence[VideoSource],
+        sources: Sequence[Source],
+        roots: Sequence[Path],
+        *,
+        force: bool,
+    ) -> None:
+        """Take in which words of some videos are to be read."""
+        known = self._store.at([source.path for source in page])
+        videos = [video for video in known.values() if video.windows]
+        left_out: list[str] = []
+        sidecars = lines.sidecars([video.path for video in videos], roots, left_out.append)
+        self._result.warnings += left_out
+        for video in videos:
+            mine = sidecars.get(video.path, ())
+            for source in sources:
+                of = mine if source == "subtitles" else ()
+                stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
+                if force or self._known.get(video.id, {}).get(source) != stamp:
+                    self._todo.append(_Todo(video, source, stamp, of))
+
+    def read(self) -> None:
+        """Read it, the sources that take least time first."""
+        self._todo.sort(key=lambda one: SOURCES.index(one.source))
+        self._result.words_total = len({one.video.path for one in self._todo})
+        done = set()
+        try:
+            for one in self._todo:
+                self._result.current = one.video.path
+                if (read := self._lines_of(one)) is not None:
+                    self._waiting.append(read)
+                if time.monotonic() - self._last > _EVERY:
+                    self._commit()
+                done.add(one.video.path)
+                self._result.words_done = len(done)
+                self._progress(self._result)
+        finally:
+            self._commit()
+            self._result.words_total = 0
+
+    def _lines_of(self, one: _Todo) -> WordsRead | None:
+        """The lines of a video from a source; None where they may be read another time."""
+        notes, found = self._result.notes, list[Line]()
+        try:
+            for line in lines.read(
+                one.video.path,
+                one.source,
+                sidecars=one.sidecars,
+                duration=one.video.duration,
+                speech=self._speech,
+                note=lambda remark: notes.append((one.video.path, remark)),
+            ):
+                found.append(line)  # noqa: PERF402 - what came before an error is kept
+        except VideoError as error:
+            if error.transient:
+                return None
+            notes.append((one.video.path, f"{_named(one.source)}: {error}"))
+        if found:
+            self._result.lines[one.source] = self._result.lines.get(one.source, 0) + len(found)
+        return WordsRead(one.video, one.source, one.stamp, found, sentence_vectors(found))
+
+    def _commit(self) -> None:
+        read, self._waiting = self._waiting, []
+        self._store.write_lines(read)
+        self._last = time.monotonic()
+
+
+def sentence_vectors(found: Sequence[Line]) -> np.ndarray:
+    """Sentence vectors of lines, of unit length."""
+    texts = [line.text for line in found]
+    parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+    empty = np.zeros((0, 384), np.float32)
+    return np.concatenate([empty, *(sentence_encoder().encode(part).sentence for part in parts)])

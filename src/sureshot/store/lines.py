@@ -1,0 +1,373 @@
+"""The table of lines: what is said and written in videos, with times, and its search.
+
+A row is one line with its sentence vector. Another kind of row, without text, says what of one
+source of a video was read and what that gave, so that lines and the note that they are there come
+and go in one commit. Lance's own inverted index finds words: of a million lines it takes 29 bytes
+each and 10 ms, where FTS5 of SQLite takes 48 bytes, and 4 s for a sentence with common words.
+"""
+
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import lance
+import numpy as np
+import pyarrow as pa
+from jaxtyping import Float
+from lance.fragment import write_fragments
+from lance.query import MatchQuery, PhraseQuery
+
+from sureshot.media.lines import Line
+from sureshot.store.integrity import id_list
+from sureshot.store.locks import write_lock
+from sureshot.store.rows import (
+    LINE_WIDTH,
+    Header,
+    VideoRecord,
+    from_text,
+    line_schema,
+    sound,
+    sum_of_checks,
+    to_text,
+    with_checksums,
+)
+from sureshot.store.tables import Tables, as_store_error, check_rows, check_written
+from sureshot.store.vector_search import PARTITIONS, Selection, add_segment, path_is, selected
+from sureshot.store.writing import replacing
+from sureshot.text import counted, plain
+
+_NAME = "words"
+_WORDS: dict[str, Any] = {
+    "base_tokenizer": "icu",  # which parts Chinese and Thai, too
+    "stem": True,
+    "remove_stop_words": False,
+    "ascii_folding": True,
+    "with_position": True,  # 7 bytes per line, for phrases
+}
+_LATEST = 4096  # lines outside of the inverted index, which a search reads one by one
+_AT_ONCE = 500  # videos named in a condition
+_ROWS = 8192  # read at once where every line is checked
+_CHECKED = 100_000  # lines that are read and checked by every `sureshot index`, 90 MB
+_OF_LANCE = ("_score", "_distance", "_rowid")
+
+
+@dataclass(frozen=True, slots=True)
+class WordsRead:
+    """What one source of a video gave, perhaps nothing.
+
+    Attributes:
+        stamp: what was read, by which a change is seen.
+        vectors: sentence vectors of the lines, of unit length.
+    """
+
+    video: VideoRecord
+    source: str
+    stamp: str
+    lines: Sequence[Line]
+    vectors: Float[np.ndarray, "lines 384"]
+
+
+@dataclass(frozen=True, slots=True)
+class FoundLine:
+    """A line that may be meant.
+
+    Attributes:
+        bm25: of its words with those of the query; 0 where none is the same.
+        similarity: of its sentence vector with that of the query, in [-1, 1].
+    """
+
+    path: Path
+    line: Line
+    bm25: float
+    similarity: float
+
+
+class Lines:
+    """The lines of an index. Without the table there are none, and nothing is opened or loaded."""
+
+    def __init__(self, tables: Tables, header: Header) -> None:
+        self._tables = tables
+        self._header = header
+        self._counted: tuple[int, int] = -1, 0  # of a version
+        self._damaged: set[str] = set()  # paths
+
+    def count(self, selection: Selection | None = None) -> int:
+        """Number of lines of all videos, or of those selected."""
+        if not self._tables.has_lines():
+            return 0
+
+        def act(table: Any) -> tuple[int, int]:
+            if table.version == self._counted[0]:
+                return self._counted
+            return table.version, int(table.count_rows("text IS NOT NULL"))
+
+        with as_store_error(self._tables.location, "read"):
+            if selection is not None:
+                return self._tables.count("lines", f"text IS NOT NULL AND {selected(selection)}")
+            self._counted = self._tables.use("lines", act)
+        return self._counted[1]
+
+    def of(self, path: Path) -> list[Line]:
+        """The lines of a video in the order of time."""
+        return [one.line for one in self._found(filter=f"text IS NOT NULL AND {path_is(path)}")]
+
+    def search(
+        self,
+        text: str,
+        vector: Float[np.ndarray, " 384"],
+        count: int,
+        selection: Selection | None = None,
+    ) -> list[FoundLine]:
+        """The lines nearest to a sentence, so many by their words and by what they say, each once.
+
+        Damaged ones are left out, see `trouble`.
+        """
+        near = {"column": "vector", "metric": "dot", "nprobes": PARTITIONS, "k": count}
+        near |= {"q": vector.astype(np.float16), "use_index": "lines" not in self._tables.unindexed}
+        only = {"filter": selected(selection), "prefilter": True} if selection is not None else {}
+        by_words = self._found(
+            vector, full_text_query=MatchQuery(text, "text"), limit=count, **only
+        )
+        by_meaning = self._found(vector, nearest=near, **only)
+        # The first one has its BM25.
+        return list({(one.path, one.line): one for one in (*by_meaning, *by_words)}.values())
+
+    def having(
+        self,
+        phrase: str,
+        vector: Float[np.ndarray, " 384"],
+        count: int,
+        selection: Selection | None = None,
+    ) -> list[FoundLine]:
+        """Lines that have some words in a row, but for endings; the shortest first."""
+        only = {"filter": selected(selection), "prefilter": True} if selection is not None else {}
+        return self._found(vector, full_text_query=PhraseQuery(phrase, "text"), limit=count, **only)
+
+    def has(self, word: str) -> bool:
+        """Whether a word is in any line."""
+        return bool(self._found(full_text_query=MatchQuery(word, "text"), limit=1))
+
+    def trouble(self) -> list[str]:
+        """A sentence on damaged lines that were met."""
+        if not self._damaged:
+            return []
+        return [
+            f"Words in {counted(len(self._damaged), 'video')}, such as {min(self._damaged)}, are "
+            f"not what was written and were left out. `sureshot index FOLDER` reads them again."
+        ]
+
+    def known(self) -> dict[str, dict[str, str]]:
+        """By ids of videos the stamp of each source of which all lines are as they were written."""
+        if not self._tables.has_lines():
+            return {}
+
+        def act(table: Any) -> tuple[pa.Table, pa.Table, set[tuple[str, str]]]:
+            notes = table.to_table(filter="stamp IS NOT NULL")
+            lines = table.to_table(columns=["video", "source", "check"], filter="stamp IS NULL")
+            damaged = _damaged(table) if len(lines) <= _CHECKED else set()
+            return notes.filter(pa.array(sound(notes))), lines, damaged
+
+        with as_store_error(self._tables.location, "read"):
+            notes, lines, damaged = self._tables.use("lines", act)
+        sums = lines.group_by(["video", "source"]).aggregate([("check", "sum"), ("check", "count")])
+        there = {_owner(r): (r["check_count"], r["check_sum"]) for r in _plain(sums)}
+        found: dict[str, dict[str, str]] = defaultdict(dict)
+        for note in notes.to_pylist():
+            said, owner = json.loads(note["stamp"]), _owner(note)
+            if there.get(owner, (0, 0)) == (said["lines"], said["check"]) and owner not in damaged:
+                found[note["video"]][note["source"]] = said["read"]
+        return dict(found)
+
+    def faults(self) -> list[str]:
+        """What is wrong with the lines, as sentences; all of them are read."""
+        if not self._tables.has_lines():
+            return []
+        with as_store_error(self._tables.location, "read"):
+            damaged = self._tables.use("lines", _damaged)
+        if not damaged:
+            return []
+        videos = counted(len({video for video, _ in damaged}), "video")
+        return [f"Words in {videos} are not what was written."]
+
+    def write(self, read: Sequence[WordsRead]) -> None:
+        """Store what was read, in place of what the same sources gave; all of it or nothing."""
+        if not read:
+            return
+        rows = pa.concat_tables([_rows(one, self._header) for one in read])
+        with as_store_error(self._tables.location, "write to"), write_lock(self._tables.location):
+            self._tables.create_lines(self._header)
+            self._replace(rows, [(one.video.id, one.source) for one in read])
+
+    def copy(self, old: VideoRecord, new: VideoRecord) -> None:
+        """Give a video the lines of another with the same content; the caller has the write lock.
+
+        Lines that are not sound stay behind, and are read again.
+        """
+        if not self._tables.has_lines():
+            return
+        rows = self._tables.use("lines", lambda t: t.to_table(filter=f"video = '{old.id}'"))
+        rows = rows.filter(pa.array(sound(rows)))
+        read = []
+        for note in rows.filter(rows.column("stamp").is_valid()).to_pylist():
+            lines = rows.filter(pa.compute.equal(rows.column("source"), note["source"]))
+            lines = lines.filter(lines.column("text").is_valid()).sort_by("key")
+            said = json.loads(note["stamp"])
+            if (len(lines), sum_of_checks(lines)) == (said["lines"], said["check"]):
+                vectors = np.array(lines.column("vector").to_pylist(), np.float32)
+                values = [one.line for one in _lines_of(lines)]
+                vectors = vectors.reshape(len(lines), LINE_WIDTH)
+                read.append(WordsRead(new, note["source"], said["read"], values, vectors))
+        if read:
+            made = pa.concat_tables([_rows(one, self._header) for one in read])
+            self._replace(made, [(one.video.id, one.source) for one in read])
+
+    def sweep(self, known: set[str], before: float) -> None:
+        """Remove lines of videos that are not known and were written before a time."""
+        if not self._tables.has_lines():
+            return
+
+        def act(table: Any) -> pa.Table:
+            old = f"stamp IS NOT NULL AND written_at < {before!r}"
+            return table.to_table(columns=["video"], filter=old)
+
+        found = self._tables.use("lines", act).column("video").to_pylist()
+        orphans = sorted(set(found) - known)
+        for first in range(0, len(orphans), _AT_ONCE):
+            ids = id_list(orphans[first : first + _AT_ONCE])
+            self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")
+
+    def _replace(self, rows: pa.Table, owners: Sequence[tuple[str, str]]) -> None:
+        keys = " OR ".join(f"starts_with(key, '{_key(*owner)}')" for owner in owners)
+
+        def act(table: Any) -> None:
+            new = write_fragments(rows, table, mode="append")
+            check_rows(self._tables.location, "lines", new)
+            operation = replacing(table, new, keys)
+            lance.LanceDataset.commit(table, operation, read_version=table.version)
+
+        self._tables.commit("lines", act)
+
+    def _found(
+        self, query: Float[np.ndarray, " 384"] | None = None, **wanted: Any
+    ) -> list[FoundLine]:
+        """Sound lines as Lance is asked for them, in the order of time where it has no other."""
+        if not self._tables.has_lines():
+            return []
+
+        def act(table: Any) -> pa.Table:
+            own = ["_score"] if "full_text_query" in wanted else []
+            own = ["_distance"] if "nearest" in wanted else own
+            return table.to_table(columns=[*table.schema.names, *own], **wanted)
+
+        with as_store_error(self._tables.location, "read"):
+            rows = self._tables.use("lines", act)
+        right = sound(rows.drop_columns([n for n in rows.column_names if n in _OF_LANCE]))
+        if not right.all():
+            bad = rows.filter(pa.array(~right)).column("path").cast(pa.binary()).to_pylist()
+            self._damaged |= {plain((path or b"?").decode("utf-8", "replace")) for path in bad}
+            rows = rows.filter(pa.array(right))
+        if "filter" in wanted and len(wanted) == 1:
+            rows = rows.sort_by([("start", "ascending"), ("key", "ascending")])
+        return _lines_of(rows, query)
+
+
+def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) -> list[FoundLine]:
+    rows = rows.filter(rows.column("text").is_valid())
+    vectors = rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False)
+    vectors = vectors.reshape(len(rows), LINE_WIDTH).astype(np.float32)
+    similar = vectors @ query if query is not None else np.zeros(len(rows))
+    kept = rows.drop_columns(["vector"]).to_pylist()
+    return [
+        FoundLine(
+            path=from_text(row["path"]),
+            line=Line(row["start"], row["end"], row["text"], row["source"], row["language"]),
+            bm25=row.get("_score") or 0.0,
+            similarity=float(one),
+        )
+        for row, one in zip(kept, similar, strict=True)
+    ]
+
+
+def _rows(read: WordsRead, header: Header) -> pa.Table:
+    """Lines of a source as rows, and the row that says that they are all."""
+    schema, lines = line_schema(header), read.lines
+    vectors = pa.array(read.vectors.astype(np.float16).ravel(), pa.float16())
+    columns = {
+        "key": [f"{_key(read.video.id, read.source)}{number:06}" for number in range(len(lines))],
+        "language": [line.language for line in lines],
+        "start": [float(line.start) for line in lines],
+        "end": [float(line.end) for line in lines],
+        "text": [line.text.encode("utf-8", "replace").decode() for line in lines],
+        "vector": pa.FixedSizeListArray.from_arrays(vectors, LINE_WIDTH),
+    }
+    made = with_checksums(_filled(read, columns, len(lines), schema))
+    said = {"read": read.stamp, "lines": len(lines), "check": sum_of_checks(made)}
+    note = {"key": [_key(read.video.id, read.source)], "stamp": [json.dumps(said)]}
+    return pa.concat_tables([made, with_checksums(_filled(read, note, 1, schema))])
+
+
+def _filled(read: WordsRead, columns: dict[str, Any], count: int, schema: pa.Schema) -> pa.Table:
+    """Rows of a source with what all of them have; what else they lack is null."""
+    every: dict[str, Any] = {
+        "video": read.video.id,
+        "path": to_text(read.video.path),
+        "source": read.source,
+        "written_at": time.time(),
+    }
+    columns = {name: [value] * count for name, value in every.items()} | columns
+    nulls = [None] * count
+    return pa.table([columns.get(name, nulls) for name in schema.names], schema=schema)
+
+
+def _key(video: str, source: str) -> str:
+    """Key of the row that says what was read; those of lines go on with a number."""
+    return f"{video}-{source}-"
+
+
+def _owner(row: dict[str, Any]) -> tuple[str, str]:
+    return row["video"], row["source"]
+
+
+def _plain(rows: pa.Table) -> Iterator[dict[str, Any]]:
+    """Rows whose texts may be damaged."""
+    for name in ("video", "source"):
+        at = rows.column_names.index(name)
+        rows = rows.set_column(at, name, rows.column(name).cast(pa.binary()))
+    for row in rows.to_pylist():
+        texts = {n: (row[n] or b"").decode("utf-8", "replace") for n in ("video", "source")}
+        yield row | texts
+
+
+def _damaged(table: Any) -> set[tuple[str, str]]:
+    """Sources of videos of which a row is not what was written."""
+    found = set()
+    for batch in table.to_batches(batch_size=_ROWS):
+        rows = pa.Table.from_batches([batch])
+        bad = rows.filter(pa.array(~sound(rows))).select(["video", "source"])
+        found |= {_owner(row) for row in _plain(bad)}
+    return found
+
+
+def index_lines(tables: Tables) -> bool:
+    """Index words and vectors of lines if to look at them one by one takes long; whether it was."""
+    done = add_segment(tables, "lines")
+
+    def left(table: Any) -> int | None:
+        there = [one.num_rows_indexed for one in table.describe_indices() if one.name == _NAME]
+        return table.count_rows() - there[0] if there else None
+
+    def act(table: Any) -> None:
+        if latest is None:
+            table.create_scalar_index("text", "INVERTED", name=_NAME, **_WORDS)
+        else:
+            table.optimize.optimize_indices(index_names=[_NAME])
+
+    latest = tables.use("lines", left)
+    if latest is not None and latest <= _LATEST:
+        return done
+    tables.change("lines", act)
+    return True

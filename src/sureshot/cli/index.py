@@ -31,6 +31,8 @@ if TYPE_CHECKING:
     from sureshot.library.results import Indexed
 
 Decoded = Literal["auto", "all", "keyframes"]
+Words = Literal["none", "subtitles", "all"]
+_WORDS = {"subtitles": "subtitles", "picture": "text in the picture", "speech": "speech"}
 _NEW = (
     "Using the bundled model (offline, English, everyday scenes). Online, --model "
     "openai/clip-vit-base-patch16 finds much more."
@@ -107,6 +109,20 @@ def index(
     prune: Annotated[
         bool, typer.Option("--prune", help="Remove videos whose files are gone.")
     ] = False,
+    words: Annotated[
+        Words | None,
+        typer.Option(
+            help="Words to search: subtitles, in files next to videos and in them, or also text in "
+            "the picture (all).",
+            show_default="as before, at first subtitles",
+        ),
+    ] = None,
+    speech: Annotated[
+        str | None,
+        typer.Option(
+            metavar="MODEL", help="Also what is spoken, by this Whisper model: a folder, or a name."
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -150,6 +166,8 @@ def index(
             include=include or (),
             force=force,
             prune=prune,
+            words=words,
+            speech=speech,
             workers=workers,
             ray=ray,
             shard=shard,
@@ -201,6 +219,7 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
             f"Indexed {duration(result.seconds)} of video ({windows}) in "
             f"{duration(result.elapsed)}, {result.speed:.1f}x real time{engine}."
         )
+    _print_words(out, result)
     print_paths(out, "failed", result.failed, "red")
     print_paths(out, "damaged, indexed as far as possible", result.notes, "yellow")
     if result.known_failures:
@@ -225,6 +244,14 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
         out.print(f"Deleted on disk, still indexed: {gone}; --prune removes them.")
     print_notes(out, result.warnings)
     print_path(out, "Index:", plain(result.index))
+
+
+def _print_words(out: Console, result: "Indexed") -> None:
+    for source, videos in result.worded.items():
+        new = result.lines.get(source, 0)
+        have = "has" if videos == 1 else "have"
+        read = f" ({counted(new, 'new line')})" if new else ""
+        out.print(f"{counted(videos, 'video')} {have} {_WORDS[source]}{read}.")
 
 
 def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:

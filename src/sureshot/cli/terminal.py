@@ -152,6 +152,7 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *commands])
 
 
+_SAID = "italic"  # words of a video
 _NARROW, _ROOM = 60, 30  # columns, and of them for paths; below, a hit takes two lines
 _UNFOLDED = 10_000  # columns where output is not a terminal, so that no file name is folded
 _COLOURS: dict[Status, str] = {
@@ -267,11 +268,14 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
             for line in videos_of(hit):
                 dim = hit.weak or line.startswith(" ")
                 out.print(Text(_broken(line, out.width), "dim" if dim else ""))
+            for words in hit.lines:
+                out.print(Text(f"  {words.said}", _SAID))
     elif answer.hits:
         table = _table(*names)
         for hit, row in zip(answer.hits, rows, strict=True):
             first, *copies = (_broken(line, room) for line in videos_of(hit))
-            files = Text("\n").join([Text(first), *(Text(copy, "dim") for copy in copies)])
+            said = [Text(line.said, _SAID) for line in hit.lines]
+            files = Text("\n").join([Text(first), *said, *(Text(copy, "dim") for copy in copies)])
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
 

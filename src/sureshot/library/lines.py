@@ -10,14 +10,13 @@ import numpy as np
 
 from sureshot.errors import ArgumentError, VideoError, option
 from sureshot.library.results import Indexed
-from sureshot.media import lines
+from sureshot.media import lines, subtitles
 from sureshot.media.discover import Source as VideoSource
 from sureshot.media.lines import SOURCES, Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
 from sureshot.store.index import Store
 from sureshot.store.lines import WordsRead
 from sureshot.store.rows import VideoRecord
-from sureshot.text import plain
 
 Words = Literal["none", "subtitles", "all"]
 _EVERY = 1.0  # seconds between commits
@@ -98,7 +97,7 @@ class _Todo(NamedTuple):
     video: VideoRecord
     source: Source
     stamp: str
-    sidecars: Sequence["lines.Sidecar"]
+    sidecars: Sequence[subtitles.Sidecar]
 
 
 class _Run:
@@ -129,15 +128,18 @@ class _Run:
         known = self._store.at([source.path for source in page])
         videos = [video for video in known.values() if video.windows]
         left_out: list[str] = []
-        sidecars = lines.sidecars([video.path for video in videos], roots, left_out.append)
+        sidecars = subtitles.sidecars([video.path for video in videos], roots, left_out.append)
         self._result.warnings += left_out
         for video in videos:
             mine = sidecars.get(video.path, ())
             for source in sources:
                 of = mine if source == "subtitles" else ()
                 stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
-                if force or self._known.get(video.id, {}).get(source) != stamp:
+                before, count = self._known.get(video.id, {}).get(source, ("", 0))
+                if force or before != stamp:
                     self._todo.append(_Todo(video, source, stamp, of))
+                elif count:
+                    self._count(source)
 
     def read(self) -> None:
         """Read it, the sources that take least time first."""
@@ -149,11 +151,11 @@ class _Run:
                 self._result.current = one.video.path
                 if (read := self._lines_of(one)) is not None:
                     self._waiting.append(read)
+                done.add(one.video.path)
                 if time.monotonic() - self._last > _EVERY:
                     self._commit()
-                done.add(one.video.path)
-                self._result.words_done = len(done)
-                self._progress(self._result)
+                    self._result.words_done = len(done)
+                    self._progress(self._result)
         finally:
             self._commit()
             self._result.words_total = 0
@@ -170,14 +172,21 @@ class _Run:
                 speech=self._speech,
                 note=lambda remark: notes.append((one.video.path, remark)),
             ):
-                found.append(line)  # noqa: PERF402 - what came before an error is kept
+                found.append(line)
         except VideoError as error:
             if error.transient:
                 return None
             notes.append((one.video.path, f"{_named(one.source)}: {error}"))
         if found:
-            self._result.lines[one.source] = self._result.lines.get(one.source, 0) + len(found)
+            self._count(one.source, len(found))
         return WordsRead(one.video, one.source, one.stamp, found, sentence_vectors(found))
+
+    def _count(self, source: Source, lines: int = 0) -> None:
+        """Note that a video has lines, of which so many were read now."""
+        result = self._result
+        result.worded[source] = result.worded.get(source, 0) + 1
+        if lines:
+            result.lines[source] = result.lines.get(source, 0) + lines
 
     def _commit(self) -> None:
         read, self._waiting = self._waiting, []

@@ -24,6 +24,7 @@ from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.library.spelling import corrected
 from sureshot.library.video_filter import BY_DATE, Sort, VideoFilter, check_sort, newest_first
+from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
@@ -31,7 +32,6 @@ from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.progress import Progress, Silent
-from sureshot.library.words import Words
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows
 from sureshot.store.vector_search import Selection, VideoSet
@@ -379,14 +379,17 @@ class Searcher:
             fixed = [correct and not phrase for phrase in phrases]
             meant = [self._corrected(t) if fix else t for t, fix in zip(texts, fixed, strict=True)]
             asked = [
-                self._with_names(replace(one, phrase=phrase), typed, alone=correct)
+                self._with_names(_as_phrase(one, phrase), typed, alone=correct)
                 for one, typed, phrase in zip(
                     self._queries(meant, **options), texts, phrases, strict=True
                 )
             ]
             near = self._candidates.near_each(asked)
             answers = self._answers([self._with_hits(one) for one in near])
-            answers = list(map(self._words.added, answers, asked))
+            answers = [
+                _with_percentages(self._words.added(answer, one))
+                for answer, one in zip(answers, asked, strict=True)
+            ]
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (self._sorted(replace(one, seconds=seconds), sort) for one in answers)
 
@@ -580,8 +583,19 @@ class Searcher:
         )
 
 
+def _as_phrase(query: Query, phrase: str) -> Query:
+    """A query for a phrase in words, of which it does not matter what the model knows."""
+    return replace(query, phrase=phrase, warnings=()) if phrase else query
+
+
 def _apart(ranking: Ranking) -> list[Moment]:
     return ranking.looked.copies.without(ranking.moments, _FOLDED)
+
+
+def _with_percentages(answer: Answer) -> Answer:
+    """An answer that does not say that it has none where words gave it some."""
+    notes = tuple(note for note in answer.warnings if not answer.confidence or note != _FOREIGN)
+    return replace(answer, warnings=notes)
 
 
 def _noted(answer: Answer, *warnings: str) -> Answer:

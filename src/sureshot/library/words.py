@@ -18,7 +18,7 @@ from sureshot.library.file_names import name_parts
 from sureshot.library.ranking import PER_VIDEO, Query
 from sureshot.library.results import Answer, Confidence, Hit, LineMatch, Status
 from sureshot.media.discover import is_away, is_gone
-from sureshot.media.lines import Line, Source
+from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
@@ -120,12 +120,13 @@ def probabilities(
     found: Sequence[FoundLine], values: Float[np.ndarray, "lines 5"], prior: float | None = None
 ) -> Float[np.ndarray, " lines"]:
     """Probability of each line that it is meant, one in two searches being for what is there."""
-    weights = np.array([WEIGHTS[one.line.source] for one in found]).reshape(len(found), -1)
+    weights = np.array([WEIGHTS[one.line.source] for one in found])
+    weights = weights.reshape(len(found), len(SIGNALS) + 1)
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None and prior < 1:
         logits += math.log(prior / (1 - prior))
     right = 1 / (1 + np.exp(-logits))
-    return right / max(right.sum(), 1.0)
+    return right / max(float(right.sum()), 1.0)
 
 
 class Words:
@@ -290,8 +291,12 @@ def _of_words(answer: Answer, asked: Query, scored: Sequence[_Scored]) -> Answer
 def _answer_of(answer: Answer, asked: Query, rows: Sequence[_Row], said: float) -> Answer:
     """An answer with rows by their probabilities, of which words have a share in sum."""
     # Without percentages of pictures a line goes first if it is meant more likely than not.
-    ordered = sorted(rows, key=lambda row: -(0.5 if row.pictures is None and not row.words
-                                             else row.probability or 0.0))
+    ordered = sorted(
+        rows,
+        key=lambda row: (
+            -(0.5 if row.pictures is None and not row.words else row.probability or 0.0)
+        ),
+    )
     kept, seen = [], dict[object, int]()
     for row in ordered:
         seen[row.hit.path] = seen.get(row.hit.path, 0) + 1
@@ -302,11 +307,13 @@ def _answer_of(answer: Answer, asked: Query, rows: Sequence[_Row], said: float) 
         replace(row.hit, rank=rank, probability=row.probability)
         for rank, row in enumerate(kept[: asked.limit], 1)
     )
-    known = answer.confidence
+    known, prior = answer.confidence, 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
     if known is None and any(row.hit.frames for row in rows):
-        return replace(answer, hits=hits)  # of pictures nothing is known
-    present = said + (1 - said) * (pictures or 0.0)
+        if said < SURE:
+            return replace(answer, hits=hits)  # of pictures nothing is known
+        pictures = prior
+    present = said + (1 - said) * (1.0 if asked.present else pictures or 0.0)
     right = max((row.probability or 0.0 for row in rows), default=0.0)
     status: Status = answer.status
     if right >= SURE:
@@ -318,12 +325,16 @@ def _answer_of(answer: Answer, asked: Query, rows: Sequence[_Row], said: float) 
         hits=hits,
         status=status,
         present=present,
-        answerable="no" if status == "probably not here" else "yes" if present >= SURE else "unknown",
+        answerable="no"
+        if status == "probably not here"
+        else "yes"
+        if present >= SURE
+        else "unknown",
         confidence=Confidence(
             right=right,
             coverage=asked.coverage,
             plausible=1 if right >= asked.coverage else None if known is None else known.plausible,
-            prior=0.5 if asked.prior is None else asked.prior,
+            prior=1.0 if asked.present else prior,
             valid_for=_VALID_FOR,
         )
         if known is None

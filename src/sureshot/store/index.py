@@ -358,7 +358,7 @@ class Store:
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:
-        """Forget videos, their windows and their lines, but for what is written of them from now on."""
+        """Forget videos, windows and lines, but for what is written of them from now on."""
         for first in range(0, len(records), _REMOVED_AT_ONCE):
             with self._writing():
                 writing.drop_videos(self._tables, records[first : first + _REMOVED_AT_ONCE])

@@ -35,7 +35,7 @@ from sureshot.store.rows import (
     to_text,
     with_checksums,
 )
-from sureshot.store.tables import Tables, as_store_error, check_rows, check_written
+from sureshot.store.tables import Tables, as_store_error, check_rows
 from sureshot.store.vector_search import PARTITIONS, Selection, add_segment, path_is, selected
 from sureshot.store.writing import replacing
 from sureshot.text import counted, plain
@@ -160,8 +160,11 @@ class Lines:
             f"not what was written and were left out. `sureshot index FOLDER` reads them again."
         ]
 
-    def known(self) -> dict[str, dict[str, str]]:
-        """By ids of videos the stamp of each source of which all lines are as they were written."""
+    def known(self) -> dict[str, dict[str, tuple[str, int]]]:
+        """By ids of videos the stamp and the number of lines of each source that was read.
+
+        A source is missing where a line of it is not what was written.
+        """
         if not self._tables.has_lines():
             return {}
 
@@ -175,11 +178,11 @@ class Lines:
             notes, lines, damaged = self._tables.use("lines", act)
         sums = lines.group_by(["video", "source"]).aggregate([("check", "sum"), ("check", "count")])
         there = {_owner(r): (r["check_count"], r["check_sum"]) for r in _plain(sums)}
-        found: dict[str, dict[str, str]] = defaultdict(dict)
+        found: dict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
         for note in notes.to_pylist():
             said, owner = json.loads(note["stamp"]), _owner(note)
             if there.get(owner, (0, 0)) == (said["lines"], said["check"]) and owner not in damaged:
-                found[note["video"]][note["source"]] = said["read"]
+                found[note["video"]][note["source"]] = said["read"], said["lines"]
         return dict(found)
 
     def faults(self) -> list[str]:

@@ -24,8 +24,9 @@ from sureshot.store.remote import delete_tables, is_remote
 from sureshot.store.rows import Header, VideoRecord, from_text, sound, video_rows
 from sureshot.store.tables import (
     ASIDE,
-    FAILURES,
     EVERY,
+    FAILURES,
+    INDEXES,
     NEW,
     Name,
     Tables,
@@ -68,7 +69,7 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
         tables.change(name, _drop_indexes)
         tables.check_again(name)
         index_lines(tables) if name == "lines" else add_segment(tables)
-        done.append(f"The index of {name} was damaged and was made again.")
+        done.append(f"The index of {INDEXES[name]} was damaged and was made again.")
     damaged = damaged_videos(tables)
     if damaged:
         tables.drop("videos", f"_rowid IN ({', '.join(map(str, damaged))})")

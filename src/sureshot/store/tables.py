@@ -41,6 +41,7 @@ Result = TypeVar("Result")
 # `windows` is made first and carries the header; with `videos` the index is complete.
 NAMES: tuple[Name, Name] = ("windows", "videos")
 EVERY: tuple[Name, ...] = ("windows", "lines", "videos")
+INDEXES = {"windows": "vectors", "lines": "words", "videos": "videos"}
 SCHEMAS = {"windows": window_schema, "lines": line_schema, "videos": video_schema}
 CONFLICTS = 20  # times that a commit is tried again after somebody else's
 NEW = ".new-"  # in the name of a table that is not finished
@@ -305,11 +306,11 @@ class Tables:
             for name in EVERY
             if self._damaged.get(name)
         ]
-        if self.unindexed:
-            said.append(
-                f"The index of {' and of '.join(sorted(self.unindexed))} at {self.location} is "
-                f"damaged, so searches take longer. `sureshot index FOLDER` makes it again."
-            )
+        said += [
+            f"The index of {INDEXES[name]} at {self.location} is damaged, so searches compare all "
+            f"{name}. `sureshot index FOLDER` makes it again."
+            for name in sorted(self.unindexed)
+        ]
         return said
 
     def move_broken_aside(self) -> list[Name]:

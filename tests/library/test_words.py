@@ -1,0 +1,177 @@
+"""Words of videos: read with them, found at their time, and one row with what is shown then."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+import pytest
+
+import sureshot
+from sureshot import library
+from sureshot.errors import ArgumentError
+from sureshot.library.results import LineMatch
+from sureshot.library.search import open_index
+from sureshot.library.words import phrase_of
+from sureshot.store.index import Store
+from tests.clips import coloured
+
+SRT = """1
+00:00:01,200 --> 00:00:02,500
+The <i>password</i> is swordfish
+
+2
+00:00:05,000 --> 00:00:06,000
+We meet at the station at noon
+"""
+
+
+@pytest.fixture
+def videos(tmp_path):
+    """A film with subtitles, red and then green, and one without, blue."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    coloured(folder / "film.mp4", ["red", "green"], seconds=4, rate=5)
+    coloured(folder / "blue.mp4", ["blue"], seconds=3, rate=5)
+    (folder / "film.en.srt").write_text(SRT)
+    return folder
+
+
+@pytest.fixture
+def run(tmp_path, videos):
+    def index(**options):
+        made = {"model": "tiny", "window": 2.0, "frames": 4, "workers": 1}
+        return sureshot.index(videos, db=tmp_path / "db", **made | options)
+
+    return index
+
+
+def search(tmp_path, query, **options):
+    return open_index(tmp_path / "db").search(query, **options)
+
+
+@pytest.mark.parametrize(
+    "query, start, text",
+    [
+        ("swordfish", 1.2, "The password is swordfish"),
+        ("what was the password?", 1.2, "The password is swordfish"),
+        ('"at the station"', 5.0, "We meet at the station at noon"),
+        ("meeting at the station at midday", 5.0, "We meet at the station at noon"),
+    ],
+)
+def test_words_are_found_at_their_time_and_named(tmp_path, run, query, start, text):
+    result = run()
+    assert (result.lines, result.worded) == ({"subtitles": 2}, {"subtitles": 1})
+    hit = search(tmp_path, query)[0]
+    assert hit.path.name == "film.mp4" and hit.source == "subtitles"
+    assert hit.peak == pytest.approx(start, abs=0.5)
+    assert hit.lines[0].text == text and hit.lines[0].language == "en"
+    assert hit.lines[0].said.endswith(f'said in the subtitles: "{text}"')
+    kept = hit.to_dict()
+    assert kept["source"] == "subtitles" and kept["lines"][0]["text"] == text
+    assert kept["probability"] > 0.5
+
+
+def test_what_is_shown_and_said_at_one_time_is_one_row(tmp_path, videos, run):
+    (videos / "film.en.srt").write_text(SRT.replace("The <i>password</i> is swordfish", "red"))
+    run()
+    answer = search(tmp_path, "red")
+    at_red = [hit for hit in answer if hit.path.name == "film.mp4" and hit.start < 2]
+    assert len(at_red) == 1 and at_red[0].frames and at_red[0].lines
+    assert answer[0] == at_red[0]
+
+
+def test_words_leave_an_answer_about_pictures_as_it_was(tmp_path, run):
+    run(words="none")
+    before = search(tmp_path, "blue")
+    run(words="subtitles")
+    after = search(tmp_path, "blue")
+    assert after.hits == before.hits and after.status == before.status
+
+
+def test_a_quoted_phrase_is_looked_for_in_words_alone(tmp_path, run):
+    run()
+    assert [hit.source for hit in search(tmp_path, '"the password"')] == ["subtitles"]
+    nothing = search(tmp_path, '"red"')
+    assert not nothing.hits and "“red”" in nothing.warnings[-1]
+    assert search(tmp_path, "red").hits[0].frames
+    assert phrase_of('"a" or "b"') == phrase_of('"') == phrase_of('""') == ""
+
+
+def test_without_words_a_quoted_phrase_is_looked_for_in_pictures(tmp_path, run):
+    run(words="none")
+    assert not (tmp_path / "db" / "lines.lance").exists()
+    assert search(tmp_path, '"red"').hits[0].frames
+
+
+def test_only_what_changed_is_read_again_and_no_frame_is_encoded(tmp_path, videos, run):
+    run(words="none")
+    later = run(words="subtitles")
+    assert (later.indexed, later.unchanged, later.lines) == (0, 2, {"subtitles": 2})
+    again = run()
+    assert (again.lines, again.worded) == ({}, {"subtitles": 1})
+    (videos / "film.en.srt").write_text(SRT.replace("swordfish", "trout"))
+    changed = run()
+    assert (changed.indexed, changed.lines) == (0, {"subtitles": 2})
+    assert search(tmp_path, "trout")[0].source == "subtitles"
+    assert search(tmp_path, "swordfish")[0].source == "frames"
+    (videos / "film.en.srt").unlink()
+    gone = run()
+    assert (gone.indexed, gone.worded) == (0, {})
+    assert search(tmp_path, "trout")[0].source == "frames"
+
+
+def test_lines_go_where_their_video_goes(tmp_path, videos, run):
+    run()
+    (videos / "film.mp4").rename(videos / "other.mp4")
+    (videos / "film.en.srt").rename(videos / "other.en.srt")
+    moved = run()
+    assert (moved.moved, moved.indexed) == (1, 0)
+    assert search(tmp_path, "swordfish")[0].path.name == "other.mp4"
+    library.remove([videos / "other.mp4"], db=tmp_path / "db")
+    assert Store.open(tmp_path / "db").lines.count() == 0
+    assert all(hit.source == "frames" for hit in search(tmp_path, "swordfish"))
+
+
+def test_copies_of_a_film_do_not_share_the_probability_of_a_line(tmp_path, videos, run):
+    run()
+    one = search(tmp_path, "the password is swordfish")[0]
+    shutil.copy(videos / "film.mp4", videos / "film2.mp4")
+    shutil.copy(videos / "film.en.srt", videos / "film2.en.srt")
+    run()
+    assert search(tmp_path, "the password is swordfish")[0].probability == pytest.approx(
+        one.probability
+    )
+
+
+def test_words_of_another_folder_are_not_searched(tmp_path, videos, run):
+    (videos / "below").mkdir()
+    (videos / "blue.mp4").rename(videos / "below" / "blue.mp4")
+    run()
+    answer = search(tmp_path, "swordfish", folder=str(videos / "below"))
+    assert {hit.source for hit in answer} == {"frames"}
+    assert search(tmp_path, "swordfish", folder=str(videos))[0].source == "subtitles"
+
+
+def test_a_line_steers_no_terminal(tmp_path):
+    line = LineMatch("picture", "a\x1b[31m\u202eb", 1.0, 2.0)
+    assert line.said.isprintable() and json.dumps(line.to_dict()).isprintable()
+
+
+def test_unknown_words_are_refused(run):
+    with pytest.raises(ArgumentError, match="some"):
+        run(words="some")
+
+
+def test_searching_an_index_without_lines_opens_and_loads_nothing_for_them(tmp_path, run):
+    run(words="none")
+    code = (
+        "import sys, sureshot\n"
+        f"sureshot.open_index({str(tmp_path / 'db')!r}).search('red')\n"
+        "print('sureshot.models.encoders.minilm' in sys.modules, 'av' in sys.modules)"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ
+    )
+    assert ran.stdout.split() == ["False", "False"], ran.stderr

@@ -24,8 +24,13 @@ def vectors(count: int) -> np.ndarray:
 
 
 def read(video, *texts: str, stamp: str = "1", source: str = "subtitles") -> WordsRead:
-    lines = [Line(10.0 * n, 10.0 * n + 2, text, source, "en") for n, text in enumerate(texts)]
-    return WordsRead(video, source, stamp, lines, vectors(len(texts)))
+    lines = [
+        Line(start=10.0 * n, end=10.0 * n + 2, text=text, source=source, language="en")
+        for n, text in enumerate(texts)
+    ]
+    return WordsRead(
+        video=video, source=source, stamp=stamp, lines=lines, vectors=vectors(len(texts))
+    )
 
 
 @pytest.fixture

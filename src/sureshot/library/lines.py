@@ -179,7 +179,13 @@ class _Run:
             notes.append((one.video.path, f"{_named(one.source)}: {error}"))
         if found:
             self._count(one.source, len(found))
-        return WordsRead(one.video, one.source, one.stamp, found, sentence_vectors(found))
+        return WordsRead(
+            video=one.video,
+            source=one.source,
+            stamp=one.stamp,
+            lines=found,
+            vectors=sentence_vectors(found),
+        )
 
     def _count(self, source: Source, lines: int = 0) -> None:
         """Note that a video has lines, of which so many were read now."""

@@ -201,8 +201,7 @@ def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
 
 
 def _match(one: _Scored) -> LineMatch:
-    line = one.found.line
-    return LineMatch(line.source, line.text, line.start, line.end, line.language, one.words)
+    return LineMatch(**one.found.line._asdict(), words=one.words)
 
 
 @dataclass(slots=True)

@@ -223,7 +223,15 @@ class Lines:
                 vectors = np.array(lines.column("vector").to_pylist(), np.float32)
                 values = [one.line for one in _lines_of(lines)]
                 vectors = vectors.reshape(len(lines), LINE_WIDTH)
-                read.append(WordsRead(new, note["source"], said["read"], values, vectors))
+                read.append(
+                    WordsRead(
+                        video=new,
+                        source=note["source"],
+                        stamp=said["read"],
+                        lines=values,
+                        vectors=vectors,
+                    )
+                )
         if read:
             made = pa.concat_tables([_rows(one, self._header) for one in read])
             self._replace(made, [(one.video.id, one.source) for one in read])
@@ -287,7 +295,7 @@ def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) ->
     return [
         FoundLine(
             path=from_text(row["path"]),
-            line=Line(row["start"], row["end"], row["text"], row["source"], row["language"]),
+            line=Line(**{name: row[name] for name in Line._fields}),
             bm25=row.get("_score") or 0.0,
             similarity=float(one),
         )

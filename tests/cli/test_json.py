@@ -64,6 +64,7 @@ ADDED = {
     "id": "name of the video that does not reveal its place",
     "labels": "file of the judgements",
     "model": "name of the model",
+    "date": "when the video was recorded, as ISO 8601 writes it",
     "modified": "when the file last changed, in UTC",
     "path": "the file",
     "post_processed": "post-processed scores",

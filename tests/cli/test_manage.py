@@ -45,9 +45,9 @@ def test_the_videos_are_listed_with_what_failed_and_why(sureshot, db, tmp_path):
     ran = sureshot("list", "--db", db)
     assert (ran.code, ran.err) == (0, "")
     head, first, broken, reason, last, count = ran.out.splitlines()
-    assert head.split() == ["length", "date", "windows", "video"]
+    assert head.split() == ["length", "date", "date", "from", "windows", "video"]
     assert first.split()[:2] == ["2", "s"] and first.endswith("/a.mp4 (gone)")
-    assert broken.split()[1] == "0" and broken.endswith("/broken.mp4")
+    assert broken.split()[1:3] == ["file", "0"] and broken.endswith("/broken.mp4")
     assert reason.strip().startswith("failed: is not a video")
     assert last.endswith("sub/b.mp4")
     assert count == "2 videos, 3 s; 1 could not be indexed"

@@ -68,7 +68,9 @@ def test_the_options_of_a_search_reach_it(search, library, tmp_path, monkeypatch
     assert {row[3] for row in inside} == {"yellow.mp4"}
     monkeypatch.chdir(tmp_path)
     assert rows(search("red", "--folder", "long")) and not rows(search("red", "--folder", "./long"))
-    long = rows(search("red", "--longer", "0:12", "--since", "2020-01-01", "--sort", "date"))
+    dated = search("red", "--longer", "0:12", "--since", "2020-01-01", "--sort", "date").out
+    assert "date  date from  video" in dated and dated.count("  file  ") == dated.count(".mp4") > 1
+    long = rows(search("red", "--longer", "0:12"))
     assert {row[3] for row in long} == {"scenes.mp4", "yellow.mp4"}
     assert search("red", "--shorter", "1").out.endswith("that lasts 1 s or less.\n")
     assert "  = " in search("white", "-k", "1").out

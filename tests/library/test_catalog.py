@@ -6,6 +6,7 @@ import shutil
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import av
 import pytest
 
 from sureshot.errors import QueryError, StoreError
@@ -124,16 +125,18 @@ def test_the_newest_come_first_and_failed_ones_not_at_all(store, tmp_path) -> No
     os.utime(folder / "b.mp4", (2e9, 2e9))
     (folder / "d.mp4").write_text("no video")
     index(str(tmp_path / "db"), folder)
-    newest = list_videos(store, limit=2, newest=True)
-    assert (newest.videos[0].path.name, len(newest.videos), newest.after) == ("b.mp4", 2, None)
-    assert newest.to_dict()["text"] == "3 videos, 3 s"
-    assert "d.mp4" not in {r.path.name for r in list_videos(store, limit=9, newest=True).videos}
+    first = list_videos(store, limit=2, sort="date", failed=False)
+    assert first.videos[0].path.name == "b.mp4" and first.to_dict()["text"] == "3 videos, 3 s"
+    store.remove([first.videos[1]])  # the next page begins behind it all the same
+    (last,) = list_videos(store, limit=2, sort="date", failed=False, after=first.after).videos
+    assert {names(first)[1], last.path.name[0]} == {"a", "c"}
+    assert "d" in names(list_videos(store, limit=9, sort="date"))
 
 
 def test_a_list_counts_the_videos_that_status_counts(db, videos) -> None:
     store = Store.open(db)
-    for newest in (False, True):
-        page = list_videos(store, limit=1, newest=newest)
+    for sort in ("path", "date"):
+        page = list_videos(store, limit=1, sort=sort)
         assert (page.total, page.failed, page.seconds) == (2, 1, status(db).seconds)
         assert page.total == status(db).videos == store.count_videos()
         assert page.to_dict()["text"] == "2 videos, 3 s"
@@ -185,7 +188,8 @@ def test_a_time_beyond_calendars_is_left_out() -> None:
     record = VideoRecord(path=Path("/v/a.mp4"), kind="file", size=1, mtime_ns=2**63 - 1)
     assert video_values(record)["modified"][:4] == "2262"
     record = VideoRecord(path=Path("/v/a.mp4"), kind="file", size=1, mtime_ns=10**21)
-    assert (video_values(record)["modified"], video_values(record)["missing"]) == ("", True)
+    values = video_values(record)
+    assert (values["modified"], values["date"], values["missing"]) == ("", "", True)
 
 
 @pytest.fixture(scope="module")
@@ -249,8 +253,7 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
     _, searcher = films
     answer = searcher.search("red", folder="/v", longer=3600.0, until=date(2020, 1, 1))
     assert answer.warnings == (
-        "Nothing is indexed at or below /v, that lasts 1 h or longer, that changed on 2020-01-01 "
-        "or before.",
+        "Nothing is indexed at or below /v, that lasts 1 h or longer, dated 2020-01-01 or before.",
     )
 
 
@@ -283,7 +286,10 @@ def test_the_same_hits_come_by_date_and_keep_their_numbers(films) -> None:
         )
         assert days_of(dated) == sorted(days_of(best), reverse=True)
         assert {(hit.rank, hit.path) for hit in dated} == {(hit.rank, hit.path) for hit in best}
-        assert "number 1 is the best match" in dated.warnings[-1]
+        assert dated.warnings[-1].startswith(
+            "Newest first; number 1 is the best match. The date of"
+        )
+        assert {hit.date_from for hit in best} == {"file"}
     few = searcher.search("red", merge_copies=False, sort="date", limit=2)
     assert {hit.rank for hit in few} == {1, 2}
 
@@ -292,3 +298,32 @@ def test_more_like_a_video_takes_the_filters_too(films) -> None:
     folder, searcher = films
     alike = searcher.like(folder / "1" / "a.mp4", merge_copies=False, longer=3)
     assert days_of(alike) == [3]
+
+
+def test_a_date_in_a_file_goes_before_that_of_the_file(tmp_path) -> None:
+    for name, stamp in (
+        ("old", "2001-02-03T12:00:00Z"),
+        ("new", "2002-02-03T12:00:00Z"),
+        ("none", ""),
+    ):
+        path = coloured(tmp_path / "made.mp4", ["red"], seconds=1, rate=5)
+        with av.open(path) as source, av.open(tmp_path / f"{name}.mp4", "w") as target:
+            target.metadata.update({"creation_time": stamp} if stamp else {})
+            stream = target.add_stream_from_template(source.streams.video[0])
+            for packet in source.demux(source.streams.video[0]):
+                if packet.dts is not None:
+                    packet.stream = stream
+                    target.mux(packet)
+        path.unlink()
+    os.utime(tmp_path / "none.mp4", (1e9, 1e9))  # in September 2001
+    index(str(tmp_path / "db"), tmp_path)
+    searcher = open_index(tmp_path / "db")
+    answer = searcher.search("red", merge_copies=False, sort="date")
+    assert [hit.path.stem for hit in answer] == ["new", "none", "old"]
+    assert [hit.date_from for hit in answer] == ["creation_time", "file", "creation_time"]
+    assert answer.to_dict()["hits"][2]["date"][:10] == "2001-02-03"
+    assert "The date of 1 hit is that of the file's last change." in answer.warnings[-1]
+    assert [r.path.stem for r in listed(tmp_path / "db", until="2001-12-31").videos] == [
+        "none",
+        "old",
+    ]

@@ -95,11 +95,13 @@ def test_another_version_or_a_failure_replaces_a_video_without_rest(store: Store
 
 
 def test_a_copy_has_the_windows_of_its_twin(store: Store) -> None:
-    store.write(record("/old.mp4", duration=30.0, note="n"), random_windows(3))
+    dated = {"shot": "2024-05-31T14:03:22", "shot_from": "exif"}
+    store.write(record("/old.mp4", duration=30.0, note="n", **dated), random_windows(3))
     old = store.videos()[0]
     assert store.copy(old, record("/new.mp4", mtime_ns=9))
     new = next(r for r in store.videos() if r.path == Path("/new.mp4"))
     assert (new.windows, new.duration, new.note, new.mtime_ns) == (3, 30.0, "n", 9)
+    assert new.date == old.date and new.date.source == "exif"
     one, two = store.windows_of(Path("/old.mp4")), store.windows_of(Path("/new.mp4"))
     np.testing.assert_array_equal(one.frames, two.frames)
     assert set(two.paths) == {Path("/new.mp4")}

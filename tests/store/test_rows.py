@@ -47,7 +47,9 @@ from tests.encoded import flipped, pointing, random_windows, record
 HEADER = Header(IndexSettings(model="tiny", frames=5, window=7.5), "f", 24)
 VALUES = json.loads(HEADER.to_metadata()[b"sureshot"])
 WINDOWS = window_rows(record("/v.mp4"), random_windows(4), HEADER)
-VIDEOS = video_rows([record(f"/{n}.mp4", note="n") for n in range(4)], HEADER).combine_chunks()
+VIDEOS = video_rows(
+    [record(f"/{n}.mp4", note="n", shot="s", shot_from="f") for n in range(4)], HEADER
+).combine_chunks()
 
 
 @given(st.binary(min_size=1, max_size=40).filter(lambda b: b"\0" not in b))
@@ -271,7 +273,7 @@ def test_a_broken_header_names_the_place_and_the_fix(text: bytes) -> None:
     ("schema", "words"),
     [
         (SCHEMA_VERSION + 1, "newer Sureshot.*Install the newest one"),
-        (SCHEMA_VERSION - 1, "has format 5, and this Sureshot reads 6. `sureshot reset`"),
+        (SCHEMA_VERSION - 1, "has format 6, and this Sureshot reads 7. `sureshot reset`"),
     ],
 )
 def test_another_format_is_refused_before_anything_else_is_read(schema: int, words: str) -> None:

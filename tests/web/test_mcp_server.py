@@ -62,6 +62,17 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
         (named,) = (await client.call_tool("find", {"query": "tape"})).structured_content["names"]
         assert named == {"video": None, "path": str(library.videos / "tapes")}
         best, _ = found["moments"]
+        assert best["date_from"] == "file" and best["date"][:2] == "20"
+        for none in (
+            {"until": "2001-01-01"},
+            {"since": "2999-01-01"},
+            {"longer": 3600},
+            {"shorter": 1},
+        ):
+            asked = {"query": "green", **none}
+            assert not (await client.call_tool("find", asked)).structured_content["moments"]
+        asked = {"query": "red", "limit": 3, "sort": "date", "longer": 1, "since": "2001-01-01"}
+        assert (await client.call_tool("find", asked)).structured_content["moments"]
         assert best["path"] == str(library.videos / "scenes.mp4")
         assert (best["start"], best["end"]) == pytest.approx((4, 8), abs=0.3)
         span = {"video": best["video"], "start": best["start"] + 0.2, "end": best["end"] - 0.3}

@@ -65,7 +65,7 @@ def list_videos(
     since: Since = None,
     until: Until = None,
     sort: Annotated[
-        str, typer.Option(metavar="ORDER", help="By path, or by date, the last changed first.")
+        str, typer.Option(metavar="ORDER", help="By path, or by date, the newest first.")
     ] = "path",
     db: Db = None,
     as_csv: Annotated[

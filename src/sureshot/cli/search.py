@@ -9,7 +9,8 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -439,7 +440,7 @@ DESCRIBE_EXAMPLES = examples(
 )
 EXPORT_EXAMPLES = examples(
     'sureshot export "a goal" -k 5 --to goals --pad 2',
-    'sureshot export "a goal" -k 20 --as fcpxml',
+    'sureshot export "a goal" -k 20 --since 2024-05-01 --as fcpxml',
 )
 
 
@@ -507,14 +508,15 @@ def search(
             "prior": _share(prior, "prior", above=True, whole=True) if prior else None,
             "present": present,
         }
+    show = partial(_print, as_json=as_json, dated=sort == "date" or bool(since or until))
     if asks:
         converse(searcher, wanted, as_json=as_json)
     elif from_file is not None:
-        _print(searcher.search_many(lines_of(from_file), **wanted), as_json)
+        show(searcher.search_many(lines_of(from_file), **wanted))
     else:
         query = " ".join(words or ())
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
-        _show(one, as_json, searcher.store.settings.frame_rate, explain, play)
+        _show(one, show, searcher.store.settings.frame_rate, explain, play)
         if ask:
             judge_answer(searcher, one.query, limit if limit < 3 else 3)
     return 0
@@ -525,17 +527,21 @@ def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
     return searcher.like(path, at=at, **options)
 
 
-def _print(answers: "Iterator[Answer]", as_json: bool) -> None:
+def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
     """Print answers as they come."""
     if as_json:
         for answer in answers:
             terminal.print_json(answer.to_dict())
     else:
-        terminal.print_answers(terminal.console(), answers)
+        terminal.print_answers(terminal.console(), answers, dated=dated)
 
 
 def _show(
-    answer: "Answer", as_json: bool, frame_rate: float, explain: Path | None, play: int | None
+    answer: "Answer",
+    show: "Callable[[Iterator[Answer]], None]",
+    frame_rate: float,
+    explain: Path | None,
+    play: int | None,
 ) -> None:
     """Print one answer, its frames into a picture, and play a hit of it."""
     err = terminal.console(err=True)
@@ -543,7 +549,7 @@ def _show(
         from sureshot.library.clips import draw_hits
 
         draw_hits(answer, frame_rate, explain, title="".join(answer.verdict))
-    _print(iter([answer]), as_json)
+    show(iter([answer]))
     if explain is not None:
         err.print(f"Contact sheet: {plain(explain)}")
     if play is not None:
@@ -574,6 +580,11 @@ def export(
     to: Target = Path(),
     limit: Limit = 3,
     folder: Folder = None,
+    longer: Longer = None,
+    shorter: Shorter = None,
+    since: Since = None,
+    until: Until = None,
+    sort: Sort = "best",
     per_video: PerVideo = None,
     min: Annotated[
         str,
@@ -599,7 +610,17 @@ def export(
     check_format(format)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
-    answer = searcher.search(" ".join(words), limit=limit, folder=folder, per_video=per_video)
+    answer = searcher.search(
+        " ".join(words),
+        limit=limit,
+        folder=folder,
+        longer=longer,
+        shorter=shorter,
+        since=since,
+        until=until,
+        sort=sort,
+        per_video=per_video,
+    )
     rate = searcher.store.settings.frame_rate
     clips = library.export(
         answer,

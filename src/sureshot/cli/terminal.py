@@ -107,14 +107,12 @@ Since = Annotated[
     typer.Option(
         "--since",
         metavar="DATE",
-        help="Only videos whose file last changed on this day or later (UTC), as 2024-05-31.",
+        help="Only videos recorded on this day or later, as 2024-05-31.",
     ),
 ]
 Until = Annotated[
     str | None,
-    typer.Option(
-        "--until", metavar="DATE", help="Only videos whose file last changed by this day (UTC)."
-    ),
+    typer.Option("--until", metavar="DATE", help="Only videos recorded on this day or before."),
 ]
 
 # Of a data set and of a run.
@@ -220,13 +218,16 @@ def short(path: Path) -> str:
     return plain(path)
 
 
-def print_answers(out: Console, answers: Iterable[Answer]) -> None:
-    """Answers below each other, and once where their percentages come from."""
+def print_answers(out: Console, answers: Iterable[Answer], *, dated: bool = False) -> None:
+    """Answers below each other, and once where their percentages come from.
+
+    ``dated`` is whether the dates of hits are shown.
+    """
     shown = None
     for answer in answers:
         if shown is not None:
             out.print()
-        print_answer(out, answer)
+        print_answer(out, answer, dated=dated)
         better = shown is None or (answer.hits and not shown.has_percentages)
         shown = answer if better else shown
     if shown is not None:
@@ -239,7 +240,9 @@ def print_footnote(out: Console, answer: Answer) -> None:
         out.print(Text(plain(f"{answer.note} {answer.hint}".strip()), "dim"))
 
 
-def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) -> None:
+def print_answer(
+    out: Console, answer: Answer, *, is_query_shown: bool = False, dated: bool = False
+) -> None:
     """What was asked, what to know about the answer, and the table of hits."""
     if not is_query_shown:
         out.print(Text(plain(answer.query), "bold"))
@@ -249,7 +252,8 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
     for line in answer.name_rows(short):
         out.print(Text(line, overflow="fold"))
     known = answer.has_percentages
-    names = ["", "best at", *(["right"] if known else []), "time", "score", "video"]
+    dates = ["date", "date from"] if dated else []
+    names = ["", "best at", *(["right"] if known else []), "time", "score", *dates, "video"]
     rows = [
         [
             str(hit.rank),
@@ -257,6 +261,7 @@ def print_answer(out: Console, answer: Answer, *, is_query_shown: bool = False) 
             *([hit.percentage] if known else []),
             time_range(hit.start, hit.end),
             f"{hit.score:z.3f}",
+            *([hit.date[:10], hit.date_from] if dated else []),
         ]
         for hit in answer.hits
     ]
@@ -343,7 +348,7 @@ def print_path(out: Console, label: str, path: str, style: str = "") -> None:
 
 def print_videos(out: Console, page: "VideoPage") -> None:
     """The table of videos, with the reasons of failures, and how many there are."""
-    table = _table("length", "date", "windows", "video")
+    table = _table("length", "date", "date from", "windows", "video")
     values = page.to_dict()["videos"]
     for record, known in zip(page.videos, values, strict=True):
         mark = absence(missing=known["missing"], away=known["away"])
@@ -353,7 +358,8 @@ def print_videos(out: Console, page: "VideoPage") -> None:
         elif record.note:
             name.append(f"\n  damaged: {plain(record.note)}", "yellow")
         length = "" if record.reason else known["text"]
-        table.add_row(length, known["modified"][:10], str(record.windows), name)
+        day, source = known["date"][:10], known["date_from"]
+        table.add_row(length, day, source, str(record.windows), name)
     if values:
         print_table(out, table)
     failed = f"; {page.failed} could not be indexed" if page.failed else ""
@@ -384,7 +390,17 @@ def _broken(path: str, width: int) -> str:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        right = name in ("", "score", "right", "time", "best at", "length", "date", "windows")
+        right = name in (
+            "",
+            "score",
+            "right",
+            "time",
+            "best at",
+            "length",
+            "date",
+            "date from",
+            "windows",
+        )
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     return table
 

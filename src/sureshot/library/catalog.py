@@ -7,7 +7,7 @@ import glob
 import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -267,7 +267,10 @@ def _calibrated(store: Store) -> str:
     return "; ".join(("not calibrated", *warnings))
 
 
-_COLUMNS = ("path", "id", "seconds", "windows", "modified", "missing", "away", "reason", "note")
+_COLUMNS = (
+    *("path", "id", "seconds", "windows", "date", "date_from", "modified", "missing", "away"),
+    *("reason", "note"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -327,20 +330,15 @@ def videos(
 
     Args:
         db: folder or object-storage URI; None is the default index of this user.
-        sort: by ``path``, or by ``date``, the last changed first.
+        sort: by ``path``, or by ``date``, the newest first.
 
     The others are those of `Searcher.search`. Failed videos have no length that could fit.
     """
-    if sort not in ("path", "date"):
-        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
     store = Store.open(index_place(db))
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    page = list_videos(store, limit=None, folder=wanted)
-    if sort == "path":
-        return page
-    return replace(page, videos=tuple(sorted(page.videos, key=newest_first)))
+    return list_videos(store, limit=None, folder=wanted, sort=sort)
 
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
@@ -353,6 +351,8 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
         "seconds": round(record.duration, 3),
         "text": duration(record.duration),
         "windows": record.windows,
+        "date": record.date.text,
+        "date_from": record.date.source,
         "modified": _date(record.mtime_ns),
         "reason": printable(record.reason),
         "note": printable(record.note),
@@ -365,27 +365,32 @@ def list_videos(
     limit: int | None,
     after: str | None = None,
     folder: Selection | None = None,
-    newest: bool = False,
+    sort: str = "path",
+    failed: bool = True,
 ) -> VideoPage:
-    """A page of the videos of an index, in the order of their paths.
+    """A page of the videos of an index.
 
     Args:
         limit: videos of a page, at least 1; None gives all of them.
         after: ``after`` of the page before; None begins with the first video. Videos that came or
             went in between shift no page.
         folder: only these videos, see `Store.select`.
-        newest: only those that can be found, the last changed first; there is one page of them.
+        sort: by ``path``, or by ``date``, the newest first.
+        failed: whether those that could not be indexed are listed too; they are counted anyway.
     """
-    last = None if after is None else _place(after)
+    if sort not in ("path", "date"):
+        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
+    key = newest_first if sort == "date" else _by_path
     records = [r for r in store.videos() if is_selected(r, folder)]
-    good, failed = _parted(records)
-    left = [r for r in (good if newest else records) if last is None or r.path > last]
-    if newest:
-        left = sorted(left, key=newest_first)
+    good, bad = _parted(records)
+    shown = records if failed else good
+    ordered = shown if sort == "path" else sorted(shown, key=key)
+    last = None if after is None else _place(after)
+    left = ordered if last is None else [r for r in ordered if key(r) > last]
     page = left[:limit]
-    more = _mark(page[-1].path) if len(left) > len(page) and not newest else None
+    more = _mark(key(page[-1])) if len(left) > len(page) else None
     seconds = sum((record.duration for record in good), 0.0)
-    return VideoPage(tuple(page), total=len(good), failed=len(failed), seconds=seconds, after=more)
+    return VideoPage(tuple(page), total=len(good), failed=len(bad), seconds=seconds, after=more)
 
 
 def _parted(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], list[VideoRecord]]:
@@ -397,15 +402,21 @@ def _parted(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], list[Vid
     return good, failed
 
 
-def _mark(path: Path) -> str:
-    return base64.urlsafe_b64encode(to_text(path).encode()).decode().rstrip("=")
+def _by_path(record: VideoRecord) -> tuple[float, Path]:
+    return 0.0, record.path
 
 
-def _place(mark: str) -> Path:
-    """The path that a mark stands for; it is compared with others and never looked at."""
+def _mark(place: tuple[float, Path]) -> str:
+    text = f"{place[0]!r} {to_text(place[1])}"
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def _place(mark: str) -> tuple[float, Path]:
+    """What a mark stands for; its path is compared with others and never looked at."""
     try:
         padded = mark.encode("ascii") + b"=" * (-len(mark) % 4)
-        return from_text(base64.b64decode(padded, b"-_", validate=True).decode())
+        time, path = base64.b64decode(padded, b"-_", validate=True).decode().split(" ", 1)
+        return float(time), from_text(path)
     except ValueError:
         raise QueryError("The cursor is from no page; leave it out to start again.") from None
 

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import VideoError
+from sureshot.media.dates import read_shot
 from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
@@ -291,10 +292,10 @@ def _decode(
     """The windows of one video, then what is known of it, or why it failed."""
     try:
         note = yield from _decode_windows(source, settings, encoder)
-        digest = content_digest(source)
+        shot, digest = read_shot(source), content_digest(source)
         if _stamp(source) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
-        yield record_of(source, digest=digest, note=note)
+        yield record_of(source, digest=digest, note=note, shot=shot.time, shot_from=shot.source)
     except VideoError as error:
         yield _failed(source, error)
     except OSError as error:

@@ -153,6 +153,9 @@ class Hit:
         away: whether its whole folder or disk is not there, so that it may come back.
         source: what speaks most for the moment: its ``frames``, or the source of its first line.
         lines: words at this moment that match, the best first.
+        date: when the video was recorded, as ISO 8601 writes it; empty where nothing says so.
+        date_from: what says so: ``quicktime``, ``creation_time``, ``exif``, or ``file``, whose last
+            change it is then.
     """
 
     rank: int
@@ -168,6 +171,8 @@ class Hit:
     away: bool = False
     source: Literal["frames"] | Source = "frames"
     lines: tuple[LineMatch, ...] = ()
+    date: str = ""
+    date_from: str = ""
 
     @property
     def mark(self) -> str:
@@ -199,6 +204,8 @@ class Hit:
             "path": printable(self.path),
             "missing": self.missing,
             "away": self.away,
+            "date": self.date,
+            "date_from": self.date_from,
             "start": round(self.start, 3),
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),

@@ -1,5 +1,6 @@
 """A sentence in, an answer out."""
 
+import contextlib
 import threading
 import time
 from collections.abc import Iterator, Sequence
@@ -23,7 +24,7 @@ from sureshot.library.query_checks import (
 from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking, every_window
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.library.spelling import corrected
-from sureshot.library.video_filter import BY_DATE, Sort, VideoFilter, check_sort, newest_first
+from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort, newest_first
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
@@ -33,7 +34,7 @@ from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.progress import Progress, Silent
 from sureshot.store.index import Store
-from sureshot.store.rows import IndexSettings, StoredWindows
+from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, other_script, plain, printable
 from sureshot.trust.card import Calibration
@@ -319,8 +320,9 @@ class Searcher:
                 videos.
             longer, shorter: only videos that last so long or longer, and so long or less: seconds,
                 or a clock time such as ``1:30``.
-            since, until: only videos whose files last changed on this day or later, and on this day
-                or before, in UTC: a date, or text such as ``2024-05-31``.
+            since, until: only videos recorded on this day or later, and on this day or before: a
+                date, or text such as ``2024-05-31``. Where a file does not say when it was
+                recorded, its last change counts.
             sort: order of the hits: ``best`` first, or the same hits by ``date``, the newest first;
                 `Hit.rank` stays.
             per_video: moments of one video at most; None takes 3, and more only where the other
@@ -390,8 +392,9 @@ class Searcher:
                 _with_percentages(self._words.added(answer, one))
                 for answer, one in zip(answers, asked, strict=True)
             ]
+            answers = self._dated(answers, sort)
             seconds = (time.perf_counter() - began) / len(asked)
-            yield from (self._sorted(replace(one, seconds=seconds), sort) for one in answers)
+            yield from (replace(answer, seconds=seconds) for answer in answers)
 
     def rivals(
         self, query: str, *, folder: str | Selection | None = None
@@ -450,8 +453,8 @@ class Searcher:
         asked = replace(asked, codes=looks.videos(windows))
         candidates = Candidates(self.store, looks)
         ranking = candidates.with_hits(candidates.near(asked))
-        answer = self._answer(ranking, self.store.count(asked.folder))
-        return self._sorted(replace(answer, seconds=time.perf_counter() - began), sort)
+        (answer,) = self._dated([self._answer(ranking, self.store.count(asked.folder))], sort)
+        return replace(answer, seconds=time.perf_counter() - began)
 
     def describe(
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
@@ -464,15 +467,26 @@ class Searcher:
         wanted = {one.name: options.pop(one.name, None) for one in fields(VideoFilter)}
         options["folder"] = VideoFilter(**wanted).videos(self.store)
 
-    def _sorted(self, answer: Answer, sort: Sort) -> Answer:
-        """An answer whose hits are in an order that was asked for."""
-        if sort == "best" or len(answer) < 2:
-            return answer
-        known = self.store.at({hit.path for hit in answer})
-        dated = {path: newest_first(record) for path, record in known.items()}
-        # Another process may have removed some since.
-        hits = sorted(answer, key=lambda hit: (dated.get(hit.path, (0, hit.path)), hit.rank))
-        return _noted(replace(answer, hits=tuple(hits)), BY_DATE)
+    def _dated(self, answers: Sequence[Answer], sort: Sort) -> list[Answer]:
+        """Answers whose hits have dates and are in an order that was asked for."""
+        known: dict[Path, VideoRecord] = {}
+        with contextlib.suppress(StoreError):  # of which the answers warn
+            known = self.store.at({hit.path for answer in answers for hit in answer})
+        dates = {path: record.date for path, record in known.items()}
+        done = []
+        for answer in answers:
+            hits = [
+                replace(hit, date=when.text, date_from=when.source)
+                if (when := dates.get(hit.path))  # another process may have removed some since
+                else hit
+                for hit in answer
+            ]
+            if sort == "date" and len(hits) > 1:
+                places = {path: newest_first(record) for path, record in known.items()}
+                hits.sort(key=lambda hit: (places.get(hit.path, (0.0, hit.path)), hit.rank))
+                answer = _noted(answer, by_date([hit.date_from for hit in hits]))
+            done.append(replace(answer, hits=tuple(hits)))
+        return done
 
     def _queries(self, texts: Sequence[str], **options: Any) -> list[Query]:
         """Sentences as they are searched for."""

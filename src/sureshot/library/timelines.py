@@ -309,7 +309,7 @@ def _measured(text: str) -> str:
 
 _COLUMNS = (
     *("rank", "video", "start", "end", "peak", "start_timecode", "end_timecode"),
-    *("frame_rate", "probability", "score", "query"),
+    *("frame_rate", "probability", "score", "query", "date", "date_from"),
 )
 
 
@@ -325,7 +325,7 @@ def write_csv(title: str, moments: Sequence[Moment]) -> str:
         rate = f"{float(timing.rate):.3f}".rstrip("0").rstrip(".") if timing else ""
         likely = "" if hit.probability is None else f"{hit.probability:.4f}"
         times = [f"{second:.3f}" for second in (moment.start, moment.end, hit.peak)]
-        found = likely, f"{hit.score:.6f}", printable(moment.query)
+        found = likely, f"{hit.score:.6f}", printable(moment.query), hit.date, hit.date_from
         rows.writerow((hit.rank, printable(hit.path), *times, *codes, rate, *found))
     return table.getvalue()
 

@@ -1,8 +1,9 @@
 """Which videos a search or a list is about: by folder, length and date."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, time
+from datetime import date, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
@@ -11,10 +12,9 @@ from sureshot.library.query_checks import parse_time
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet, is_selected
-from sureshot.text import duration, plain, printable
+from sureshot.text import counted, duration, plain, printable
 
 Sort: TypeAlias = Literal["best", "date"]
-BY_DATE = "Newest first, by when the file last changed; number 1 is the best match."
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,9 @@ class VideoFilter:
             of videos.
         longer: they last so many seconds or longer; or a clock time such as ``1:30``.
         shorter: they last so long or less.
-        since: their files last changed on this day or later, in UTC; a date or ``2024-05-31``.
-        until: they last changed on this day or before.
+        since: they were recorded on this day or later, see `VideoRecord.date`; a date, or
+            ``2024-05-31``.
+        until: they were recorded on this day or before.
     """
 
     folder: str | Selection | None = None
@@ -54,8 +55,8 @@ class VideoFilter:
         parts = [
             *([] if longer is None else [f"that lasts {duration(longer)} or longer"]),
             *([] if shorter is None else [f"that lasts {duration(shorter)} or less"]),
-            *([] if since is None else [f"that changed on {since} or later"]),
-            *([] if until is None else [f"that changed on {until} or before"]),
+            *([] if since is None else [f"dated {since} or later"]),
+            *([] if until is None else [f"dated {until} or before"]),
         ]
         if not parts:
             return place
@@ -64,23 +65,32 @@ class VideoFilter:
             parts.insert(0, where)
         least, most = longer or 0, math.inf if shorter is None else shorter
         limited = longer is not None or shorter is not None  # the length of a failed one is unknown
-        first = -math.inf if since is None else _midnight(since)
-        after = math.inf if until is None else _midnight(until) + 86_400
+        dated = since is not None or until is not None
+        first, last = since or date.min, until or date.max
         ids = frozenset(
             record.id
             for record in store.videos()
             if is_selected(record, place)
             and least <= record.duration <= most
             and not (record.reason and limited)
-            and first <= record.mtime_ns / 1e9 < after
+            and not (dated and not first <= (record.date.day or date.min) <= last)
         )
         note = place.note if isinstance(place, VideoSet) else ""
         return VideoSet(ids=ids, words=", ".join(parts), note=note)
 
 
-def newest_first(record: VideoRecord) -> tuple[int, Path]:
-    """Key that sorts videos by the date of `VideoFilter`, the last one first."""
-    return -record.mtime_ns, record.path
+def newest_first(record: VideoRecord) -> tuple[float, Path]:
+    """Key that sorts videos by their date, the last one first."""
+    time = record.date.time
+    return -record.mtime_ns / 1e9 if time is None else -time.timestamp(), record.path
+
+
+def by_date(sources: Sequence[str]) -> str:
+    """What to know of hits that are sorted by their dates, which come from these sources."""
+    said = "Newest first; number 1 is the best match."
+    if count := sources.count("file"):
+        said += f" The date of {counted(count, 'hit')} is that of the file's last change."
+    return said
 
 
 def check_sort(sort: str) -> None:
@@ -108,7 +118,3 @@ def _day(day: date | str | None, name: str) -> date | None:
                 f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
             ) from None
     return day
-
-
-def _midnight(day: date) -> float:
-    return datetime.combine(day, time(), UTC).timestamp()

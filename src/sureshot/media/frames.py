@@ -145,7 +145,7 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
-        with _opened(path) as opened:
+        with open_image(path) as opened:
             if largest is not None:
                 opened.draft("RGB", (largest, largest))
             picture = _eight_bit(ImageOps.exif_transpose(opened))
@@ -168,7 +168,8 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
 
 
 @contextmanager
-def _opened(path: Path) -> Iterator["Image.Image"]:
+def open_image(path: Path) -> Iterator["Image.Image"]:
+    """An image file as Pillow sees it, of which no pixels are read yet."""
     from PIL import Image
 
     # Our limit is above that of its warning, at which it is an error.
@@ -186,7 +187,7 @@ def is_photo(path: Path) -> bool:
     if path.suffix.lower() not in PHOTO_SUFFIXES:
         return False
     try:
-        with _opened(path) as opened:
+        with open_image(path) as opened:
             # ffmpeg reads no WebP that moves: of that the first picture counts.
             return opened.format == "WEBP" or not getattr(opened, "is_animated", False)
     except Exception:

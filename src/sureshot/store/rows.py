@@ -25,6 +25,7 @@ import pyarrow as pa
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import ModelError, StoreError, SureshotError, option
+from sureshot.media.dates import VideoDate, video_date
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
 from sureshot.models.hub_bank import FILE, bank_of, home_of, is_checkpoint
@@ -34,7 +35,7 @@ from sureshot.s3 import object_path
 from sureshot.settings import Ranged, Within, build, parse_json, to_values
 
 # Raised with every change of the format; an index of any other one is refused.
-SCHEMA_VERSION = 6
+SCHEMA_VERSION = 7
 KEY = b"sureshot"  # of the header in the metadata of the table of windows
 CHECKED = ("key", "video", "path", "start", "end", "written_at", "vector", "check")
 LINE_WIDTH = 384  # of the sentence vector of a line
@@ -185,6 +186,9 @@ class VideoRecord:
         note: what was wrong with an indexed video, empty if nothing.
         indexed_at: seconds since the epoch.
         check_windows: sum of the checksums of its windows, which tells them from older ones.
+        shot: when it was recorded, as `sureshot.media.dates.Shot` has it; empty where the file does
+            not say.
+        shot_from: what of the file says so.
     """
 
     path: Path
@@ -199,11 +203,18 @@ class VideoRecord:
     note: str = ""
     indexed_at: float = 0.0
     check_windows: int = 0
+    shot: str = ""
+    shot_from: str = ""
 
     @property
     def id(self) -> str:
         """Digest of the path."""
         return video_id(self.path)
+
+    @property
+    def date(self) -> VideoDate:
+        """When it was recorded; where its file does not say, when that last changed."""
+        return video_date(self.shot, self.shot_from, self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,6 +302,8 @@ def video_schema(header: Header) -> pa.Schema:
             ("note", pa.string()),
             ("indexed_at", pa.float64()),
             ("check_windows", pa.int64()),
+            ("shot", pa.string()),
+            ("shot_from", pa.string()),
             ("check", pa.uint32()),
         ],
         metadata=header.to_metadata(),

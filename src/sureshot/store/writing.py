@@ -73,7 +73,8 @@ def stage_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> StagedVide
         return None
     if sum_of_checks(rows) != old.check_windows:
         return None
-    return stage(tables, replace(new, duration=old.duration, note=old.note), renamed(rows, new))
+    same = {name: getattr(old, name) for name in ("duration", "note", "shot", "shot_from")}
+    return stage(tables, replace(new, **same), renamed(rows, new))
 
 
 def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> None:

@@ -6,7 +6,8 @@ reaches what is indexed and, links followed, below the given folders, and nothin
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from datetime import date
+from typing import Annotated, Any, Literal, TypeVar
 
 import anyio.to_thread
 from mcp.server.mcpserver import Image, MCPServer
@@ -49,6 +50,10 @@ class FoundMoment(BaseModel):
         description="That it is right, 0 to 1; null if not calibrated."
     )
     score: float = Field(description="Similarity; it orders the moments of one search only.")
+    date: str = Field(description="When the video was recorded; empty if unknown.")
+    date_from: str = Field(
+        description="What says so: a field of the file, or `file`, whose last change it is then."
+    )
     is_there: bool = Field(description="Whether the file is there now.")
 
 
@@ -74,7 +79,7 @@ class FoundMoments(BaseModel):
         'videos, else "unknown".'
     )
     searched: str = Field(description="The query, its misspelt words corrected.")
-    moments: list[FoundMoment] = Field(description="Best first.")
+    moments: list[FoundMoment] = Field(description="Best first, if no other order was asked for.")
     names: list[FoundName] = Field(description="The first that were found by name.")
     notes: list[str] = Field(description="What to know about this search.")
 
@@ -121,6 +126,22 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         folder: Annotated[
             str | None, Field(description="Only below this path, or in folders of this name.")
         ] = None,
+        longer: Annotated[
+            float | None, Field(description="Only videos of so many seconds or more.", ge=0)
+        ] = None,
+        shorter: Annotated[
+            float | None, Field(description="Only videos of so many seconds or less.", ge=0)
+        ] = None,
+        since: Annotated[
+            date | None, Field(description="Only videos recorded on this day or later.")
+        ] = None,
+        until: Annotated[
+            date | None, Field(description="Only videos recorded on this day or before.")
+        ] = None,
+        sort: Annotated[
+            Literal["best", "date"],
+            Field(description="The best first, or the same moments, the newest video first."),
+        ] = "best",
         min: Annotated[
             float, Field(description="Leave out moments that are less likely right.", ge=0, lt=1)
         ] = 0.0,
@@ -128,8 +149,18 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         """Find moments in the user's videos by a sentence about what is seen."""
 
         def search() -> FoundMoments:
-            searcher = session.searcher()
-            return _found(searcher.search(query, limit=limit, folder=folder, min=min))
+            answer = session.searcher().search(
+                query,
+                limit=limit,
+                folder=folder,
+                longer=longer,
+                shorter=shorter,
+                since=since,
+                until=until,
+                sort=sort,
+                min=min,
+            )
+            return _found(answer)
 
         return await _called(search)
 
@@ -230,6 +261,8 @@ def _found(answer: Answer) -> FoundMoments:
                 peak=one["peak"],
                 probability=one["probability"],
                 score=one["score"],
+                date=one["date"],
+                date_from=one["date_from"],
                 is_there=not one["missing"],
             )
             for one in answer.to_dict()["hits"]

@@ -50,8 +50,8 @@ Folder = Annotated[
 ]
 Longer = Annotated[float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)]
 Shorter = Annotated[float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)]
-Since = Annotated[date | None, Query(description="First day of the last change, in UTC.")]
-Until = Annotated[date | None, Query(description="Last day of the last change, in UTC.")]
+Since = Annotated[date | None, Query(description="Recorded on this day or later.")]
+Until = Annotated[date | None, Query(description="Recorded on this day or before.")]
 Cursor = Annotated[
     str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
 ]
@@ -237,16 +237,19 @@ def videos(
     shorter: Shorter = None,
     since: Since = None,
     until: Until = None,
-    newest: Annotated[
-        bool, Query(description="Only those that can be found, the last changed first.")
-    ] = False,
+    sort: Annotated[
+        Literal["path", "date"], Query(description="By path, or the newest first.")
+    ] = "path",
+    failed: Annotated[bool, Query(description="Also those that could not be indexed.")] = True,
 ) -> dict[str, Any]:
-    """The videos in the order of their paths, failed ones among them."""
+    """The videos of the index."""
     store = session.store()
     wanted = VideoFilter(
         folder=folder_of(folder), longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    page = catalog.list_videos(store, limit=limit, after=cursor, folder=wanted, newest=newest)
+    page = catalog.list_videos(
+        store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed
+    )
     return page.to_dict() | {"next": page.after}
 
 

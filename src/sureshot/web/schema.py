@@ -124,6 +124,8 @@ class VideoValues(BaseModel):
     seconds: float
     text: str
     windows: int
+    date: str
+    date_from: str
     modified: str
     reason: str
     note: str

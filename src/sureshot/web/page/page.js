@@ -254,7 +254,7 @@ function row(hit, place) {
   const folder = make("small", { textContent: folderOf(hit.path) });
   const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.text}` })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
-  const times = make("span", { textContent: `best at ${hit.text.peak} · ${hit.text.range}` });
+  const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
   const deed = (text, act, attributes = {}) => {
     const button = make("button", { type: "button", textContent: text, attributes });
     button.addEventListener("click", () => act(button));
@@ -318,22 +318,29 @@ function preview(button, image, hit) {
 let places = 0; // folders with videos
 
 async function shelf() {
-  const asked = filtered(new URLSearchParams({ newest: true, limit: 12 }));
+  const asked = filtered(new URLSearchParams());
   for (const name of ["sort", "min", "present"]) asked.delete(name); // of hits, not of videos
-  const found = await ask(`api/videos?${asked}`);
+  const found = await ask(`api/videos?${new URLSearchParams({ sort: "date", failed: false, limit: 12 })}&${asked}`);
   if (answer || new URLSearchParams(location.search).has("q")) return;
-  $("shelf").hidden = !found.videos.length && asked.size === 2;
+  $("shelf").hidden = !found.videos.length && !asked.size;
   const where = places > 1 && !asked.has("folder") ? ` in ${places} folders` : "";
   $("shelf-title").textContent = found.text + where + (found.failed ? `; ${found.failed} could not be indexed` : "");
   $("latest").replaceChildren(...found.videos.map((video, place) => tile(video, place)));
   chosen = -1;
 }
 
+// When a video was recorded, and on hovering what says so.
+function day(video) {
+  const told = { file: "when the file last changed; it does not say when it was recorded", exif: "recorded, by EXIF" };
+  const why = told[video.date_from] ?? `recorded, by ${video.date_from} in the file`;
+  return make("time", { dateTime: video.date, textContent: video.date.slice(0, 10), title: why });
+}
+
 function tile(video, place, why = "") {
   const hit = { ...video, start: 0, end: video.seconds, peak: 0, text: { range: video.text } };
   const thumb = thumbnail(picture(video, video.seconds / 3), `Play ${fileOf(video.path)}`, () => play(place, hit), absence(video));
   const name = make("p", {}, title(video, () => play(place, hit)));
-  const item = make("li", { className: "tile" }, thumb, name, make("small", { textContent: `${why}${video.text} · ${video.modified.slice(0, 10)}` }));
+  const item = make("li", { className: "tile" }, thumb, name, make("small", {}, `${why}${video.text} · `, day(video)));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }

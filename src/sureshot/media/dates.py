@@ -1,0 +1,135 @@
+"""When a video was recorded: what its file says of it, and the day that this is."""
+
+import contextlib
+import re
+from datetime import UTC, date, datetime, timedelta
+from typing import Literal, NamedTuple, TypeAlias
+
+from sureshot.media.discover import Source, frame_files
+
+# What of a file says so: the date with a time zone that Apple's phones write, the date of MP4, MOV,
+# MKV, AVI and others, EXIF of the first frame of a folder; or only when the file last changed.
+DateSource: TypeAlias = Literal["quicktime", "creation_time", "exif", "file"]
+_QUICKTIME = "com.apple.quicktime.creationdate"
+_EXIF, _ORIGINAL, _OFFSET = 0x8769, 0x9003, 0x9011  # tags: all of EXIF, and two in it
+# Months in which the clocks of cameras begin that were never set: those of QuickTime and of Unix.
+_UNSET = {(1904, 1), (1970, 1), (1969, 12)}
+_AHEAD = timedelta(days=1)  # no clock on Earth is more ahead of another
+_STAMP = re.compile(
+    r"(\d{4})[-:](\d\d)[-:](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z"
+)
+
+
+class Shot(NamedTuple):
+    """When a video was recorded.
+
+    Attributes:
+        time: as ISO 8601 writes it, ``2024-05-31T14:03:22+02:00``; without an offset where the file
+            states none. Empty where the file does not say.
+        source: what of the file says so; empty likewise.
+    """
+
+    time: str = ""
+    source: str = ""
+
+
+class VideoDate(NamedTuple):
+    """The date of a video.
+
+    Attributes:
+        time: with an offset: that of the place of the recording if the file states one, else that
+            of this computer. None where a file has a time that no calendar has.
+        source: what says so.
+    """
+
+    time: datetime | None
+    source: DateSource
+
+    @property
+    def day(self) -> date | None:
+        """The day, where it was recorded."""
+        return None if self.time is None else self.time.date()
+
+    @property
+    def text(self) -> str:
+        """As ISO 8601 writes it; empty where there is none."""
+        return "" if self.time is None else self.time.isoformat(timespec="seconds")
+
+
+def video_date(time: str, source: str, mtime_ns: int) -> VideoDate:
+    """The date of a video by what is known of its recording, else by when its file changed.
+
+    Args:
+        time: that of `Shot`.
+        source: that of `Shot`.
+        mtime_ns: modification time of the file.
+
+    Examples:
+        >>> video_date("2024-05-31T23:30:00+02:00", "quicktime", 0).text
+        '2024-05-31T23:30:00+02:00'
+        >>> video_date("", "", 86_400_000_000_000).source
+        'file'
+    """
+    with contextlib.suppress(ValueError, OverflowError, OSError):
+        match source if time else "":
+            case "quicktime" | "exif" as said:
+                there = datetime.fromisoformat(time)
+                return VideoDate(there if there.tzinfo else there.astimezone(), said)
+            case "creation_time" as said:
+                return VideoDate(datetime.fromisoformat(time).astimezone(), said)
+        return VideoDate(
+            datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).astimezone(), "file"
+        )
+    return VideoDate(None, "file")
+
+
+def read_shot(source: Source, *, now: datetime | None = None) -> Shot:
+    """When a video was recorded, as far as its file says.
+
+    Dates of clocks that were never set, and dates that are still to come, are none.
+
+    Args:
+        source: file or folder of frames.
+        now: the time now; None asks the clock.
+    """
+    # Whatever is wrong with a file, who decodes it says so; ffmpeg and Pillow have many errors.
+    with contextlib.suppress(Exception):
+        said = _of_photo(source) if source.kind == "frames" else _of_file(source)
+        for kind, text in said:
+            if time := _believable(text, now or datetime.now(UTC), utc=kind == "creation_time"):
+                return Shot(time, kind)
+    return Shot()
+
+
+def _of_file(source: Source) -> list[tuple[DateSource, str]]:
+    from sureshot.media.container import open_container
+
+    with open_container(source.path) as container:
+        said = dict(container.metadata)
+        tracks = [dict(stream.metadata) for stream in container.streams.video]
+    # The whole may be without a date where a track has one.
+    stamps = [metadata.get("creation_time", "") for metadata in (said, *tracks)]
+    return [("quicktime", said.get(_QUICKTIME, "")), *(("creation_time", one) for one in stamps)]
+
+
+def _of_photo(source: Source) -> list[tuple[DateSource, str]]:
+    from sureshot.media.frames import open_image
+
+    with open_image(frame_files(source.path)[0]) as image:
+        tags = image.getexif().get_ifd(_EXIF)
+    original, offset = (str(tags.get(tag, "")).strip(" \0") for tag in (_ORIGINAL, _OFFSET))
+    return [("exif", original + offset)]
+
+
+def _believable(text: str, now: datetime, *, utc: bool) -> str:
+    """A date as ISO 8601 writes it; empty if it is none, or one of a clock that is not set."""
+    if (found := _STAMP.fullmatch(text.strip(" \0"))) is None:
+        return ""
+    year, month, *_, zone = found.groups()
+    if (int(year), int(month)) in _UNSET:
+        return ""
+    zone = zone or ("Z" if utc else "")
+    zone = zone if ":" in zone or len(zone) < 5 else f"{zone[:3]}:{zone[3:]}"
+    time = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*found.groups()) + zone)
+    ahead = (time if time.tzinfo else time.replace(tzinfo=UTC)) - now
+    return "" if ahead > _AHEAD else time.isoformat()

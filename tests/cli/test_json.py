@@ -59,12 +59,12 @@ ADDED = {
     "card": "file of the card; `null` where it was refused or was not to be saved",
     "checks": "what was looked at",
     "experts": "one for each pickle",
+    "date_from": "what says so, as in `hits[].date_from` of search",
     "exhibits": "tables and figures of the papers",
     "hubness_skewness_10": "skewness of the 10-occurrence of the raw scores",
     "id": "name of the video that does not reveal its place",
     "labels": "file of the judgements",
     "model": "name of the model",
-    "date": "when the video was recorded, as ISO 8601 writes it",
     "modified": "when the file last changed, in UTC",
     "path": "the file",
     "post_processed": "post-processed scores",
@@ -82,6 +82,7 @@ ADDED = {
 }
 # What another class has a field of the same name for.
 PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in words") | {
+    "videos[].date": "when it was recorded, else when the file last changed, as ISO 8601 writes it",
     "videos[].seconds": "its length",
     "videos[].text": "the same in words",
 }

@@ -270,6 +270,13 @@ def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
     assert names == 2 == len({row[3] for row in rows(ran)})
     assert sureshot(*command, "--copy").code == 0
     assert (tmp_path / "01 scenes 00.00.04-00.00.08 copy.mp4").exists()
+    dated = sureshot(*command, "--as", "csv", "--since", "2001-01-01", "--sort", "date")
+    assert (dated.code, "date  date from  video" in dated.out) == (0, True)
+    assert (tmp_path / "green.csv").read_text().splitlines()[1].endswith(",file")
+    none = ("--longer", "1:00"), ("--shorter", "1"), ("--until", "2001-01-01"), ("--folder", "/no")
+    for wanted in none:
+        ran = sureshot(*command, "--as", "otio", *wanted)
+        assert "Nothing is indexed" in ran.out and not (tmp_path / "green.otio").exists()
     ran = sureshot(*command, "--as", "doc")
     assert (ran.code, ran.out) == (2, "")
     assert "There is no format 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err

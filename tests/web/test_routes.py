@@ -194,13 +194,20 @@ def test_without_an_index_the_sentence_of_the_terminal_says_so(tmp_path) -> None
 
 
 def test_videos_come_page_by_page(visitor, library) -> None:
-    seen, cursor = [], {}
-    for _ in range(3):
-        page = visitor.get("/api/videos", params={"limit": 2} | cursor).json()
-        assert page["total"] == 5
-        seen += [video["path"] for video in page["videos"]]
-        cursor = {"cursor": page["next"]}
-    assert (seen, cursor["cursor"]) == (sorted(map(str, library.videos.rglob("*.mp4"))), None)
+    for sort in ("path", "date"):
+        seen, cursor = [], {"sort": sort}
+        for _ in range(3):
+            page = visitor.get("/api/videos", params={"limit": 2} | cursor).json()
+            assert page["total"] == 5
+            seen += page["videos"]
+            cursor |= {"cursor": page["next"]}
+        paths = [video["path"] for video in seen]
+        assert (sorted(paths), cursor["cursor"]) == (
+            sorted(map(str, library.videos.rglob("*.mp4"))),
+            None,
+        )
+        order = paths if sort == "path" else [video["date"] for video in seen]
+        assert order == sorted(order, reverse=sort == "date")
     below = visitor.get("/api/videos", params={"folder": str(library.videos / "tapes")}).json()
     assert below["total"] == 2
     assert visitor.get("/api/videos", params={"longer": 12}).json()["total"] == 2

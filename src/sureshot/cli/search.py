@@ -508,7 +508,7 @@ def search(
             "prior": _share(prior, "prior", above=True, whole=True) if prior else None,
             "present": present,
         }
-    show = partial(_print, as_json=as_json, dated=sort == "date" or bool(since or until))
+    show = partial(_print, as_json=as_json, dated=_is_dated(sort, since, until))
     if asks:
         converse(searcher, wanted, as_json=as_json)
     elif from_file is not None:
@@ -525,6 +525,11 @@ def search(
 def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
     path, at = _split_time(like)
     return searcher.like(path, at=at, **options)
+
+
+def _is_dated(sort: str, since: str | None, until: str | None) -> bool:
+    """Whether the dates of hits are shown: they were asked for."""
+    return sort == "date" or bool(since or until)
 
 
 def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
@@ -610,17 +615,17 @@ def export(
     check_format(format)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
-    answer = searcher.search(
-        " ".join(words),
-        limit=limit,
-        folder=folder,
-        longer=longer,
-        shorter=shorter,
-        since=since,
-        until=until,
-        sort=sort,
-        per_video=per_video,
-    )
+    wanted: dict[str, Any] = {
+        "limit": limit,
+        "folder": folder,
+        "longer": longer,
+        "shorter": shorter,
+        "since": since,
+        "until": until,
+        "sort": sort,
+        "per_video": per_video,
+    }
+    answer = searcher.search(" ".join(words), **wanted)
     rate = searcher.store.settings.frame_rate
     clips = library.export(
         answer,
@@ -636,7 +641,7 @@ def export(
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
         out = terminal.console()
-        terminal.print_answers(out, [answer])
+        terminal.print_answers(out, [answer], dated=_is_dated(sort, since, until))
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
         terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))

@@ -1,11 +1,12 @@
 """Every error Sureshot raises on purpose. Each message names the thing, the reason and the fix."""
 
 import contextlib
+import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 # Scheme, host with what is before it, and the rest of an address, whose second slash a path loses.
 _ADDRESS = re.compile(r"\b([A-Za-z][A-Za-z0-9+.-]*:/{1,2})([^/\s'\"]*)([^\s'\"]*)")
@@ -168,6 +169,27 @@ def imports_for(what: str) -> Iterator[None]:
         if package not in RESEARCH:
             raise
         raise MissingPackageError(what, [package]) from None
+
+
+_SILENT = "ORT_DISABLE_TELEMETRY"
+
+
+def onnxruntime() -> Any:
+    """ONNX Runtime's module, imported without its calls home.
+
+    To be called before a package is imported that imports it in turn: it reads the variable when
+    its library is loaded, and what it offers for later calls comes too late.
+    """
+    before = os.environ.get(_SILENT)
+    os.environ[_SILENT] = "1"
+    try:
+        import onnxruntime
+    finally:
+        if before is None:
+            del os.environ[_SILENT]
+        else:
+            os.environ[_SILENT] = before
+    return onnxruntime
 
 
 def install_command(extra: str) -> str:

@@ -4,14 +4,18 @@ Readers are imported when something is read: an index and a search know lines on
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from sureshot.errors import ArgumentError
+from sureshot.errors import ArgumentError, SureshotError
 
 if TYPE_CHECKING:
-    from sureshot.media.subtitles import Sidecar
+    from sureshot.media.subtitles import Cue, Sidecar
+
+# Processor seconds per second of video, about: subtitles are there, a picture is read per two
+# seconds, and a small speech model hears in real time (LOG.md).
+_COST = {"subtitles": 0.0, "picture": 0.06, "speech": 1.0}
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")
@@ -32,8 +36,19 @@ class Line(NamedTuple):
 
 
 def why_not(source: Source, speech: str | None = None) -> str:
-    """Why a source cannot be read here, and what to do about it; empty if it can."""
-    return "" if source == "subtitles" else f"{source} cannot be read yet"
+    """Why a source cannot be read here, and what to do about it, as a sentence; empty if it can.
+
+    Args:
+        source: which one.
+        speech: model of the speech reader, as in `read`.
+    """
+    if source == "subtitles":
+        return ""
+    if source == "picture":
+        from sureshot.media import picture_text
+
+        return picture_text.why_not()
+    return f"{source} cannot be read yet"
 
 
 def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None = None) -> str:
@@ -42,6 +57,10 @@ def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None
         from sureshot.media import subtitles
 
         return subtitles.stamp(sidecars)
+    if source == "picture":
+        from sureshot.media import picture_text
+
+        return picture_text.stamp()
     raise ArgumentError(f"Lines from {source} cannot be read yet.")
 
 
@@ -51,6 +70,7 @@ def read(
     *,
     sidecars: Sequence["Sidecar"] = (),
     duration: float = math.inf,
+    rate: float = 1.0,
     speech: str | None = None,
     note: Callable[[str], None] = lambda remark: None,
     progress: Callable[[float], None] = lambda seconds: None,
@@ -61,7 +81,8 @@ def read(
         video: a file or a folder of frames.
         source: which of them.
         sidecars: the video's subtitle files, see `subtitles.sidecars`.
-        duration: seconds of the video; what begins later is left out.
+        duration: seconds of the video; subtitles that begin later are left out.
+        rate: frames per second of a folder of frames.
         speech: model of the speech reader: a local folder, or a name on the hub.
         note: called with a remark on each file or track that cannot be read, or not to its end.
         progress: called with the seconds of video done so far.
@@ -70,9 +91,20 @@ def read(
         VideoError: nothing in the video can be read; the message is the reason, without the path.
         SureshotError: the source cannot be read here, see `why_not`.
     """
-    if source != "subtitles":
-        raise ArgumentError(f"Lines from {source} cannot be read yet.")
-    from sureshot.media import subtitles
+    if reason := why_not(source, speech):
+        raise SureshotError(reason)
+    cues: Iterable[Cue]
+    if source == "subtitles":
+        from sureshot.media import subtitles
 
-    for cue in subtitles.read(video, sidecars, duration=duration, note=note):
-        yield Line(cue.start, cue.end, cue.text, source, cue.language)
+        cues = subtitles.read(video, sidecars, duration=duration, note=note)
+    elif source == "picture":
+        from sureshot.media import picture_text
+
+        cues = picture_text.read(video, rate=rate, progress=progress)
+    else:
+        raise ArgumentError(f"Lines from {source} cannot be read yet.")
+    for cue in cues:
+        yield Line(
+            start=cue.start, end=cue.end, text=cue.text, source=source, language=cue.language
+        )

@@ -134,7 +134,7 @@ def _sidecar(path: Path, video: Path, roots: Sequence[Path]) -> Sidecar:
         raise VideoError("it is a link out of the folders that are indexed")
     status = path.stat()
     language = _language(path.stem.removeprefix(video.stem))
-    return Sidecar(path, language, status.st_size, status.st_mtime_ns)
+    return Sidecar(path=path, language=language, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
 def _reason(error: Exception) -> str:
@@ -374,7 +374,8 @@ def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
     start = max(0.0, float(packet.pts * packet.time_base) - first)
     end = start + max(0.0, float((packet.duration or 0) * packet.time_base))
     if text := "\n".join(filter(None, map(_line, words.split("\n")))):
-        yield Cue(start, end, text[:_MOST_LETTERS].strip(), language)
+        text = text[:_MOST_LETTERS].strip()
+        yield Cue(start=start, end=end, text=text, language=language)
 
 
 def _ass_words(event: str) -> str:

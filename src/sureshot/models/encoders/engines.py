@@ -2,8 +2,8 @@
 
 They give the same numbers to rounding, so an index may be written by one and continued by another.
 Each is imported when frames are encoded, never before. Neither of the first two may reach for a
-network: ONNX Runtime looks up its maker's server and OpenVINO's converter reports each import, so
-both are imported here and only here, in a way that keeps them from it.
+network: ONNX Runtime looks up its maker's server, see `onnxruntime`, and OpenVINO's converter
+reports each import, so it is imported here and only here, in a way that keeps it from that.
 """
 
 import importlib
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ModelError, install_command, is_installed, option
+from sureshot.errors import ModelError, install_command, is_installed, onnxruntime, option
 from sureshot.models.encoders import onnx_graph
 from sureshot.models.encoders.base import Pixels
 from sureshot.models.encoders.efficientnet import (
@@ -157,26 +157,6 @@ def openvino() -> Any:
         if blocked:
             del sys.modules[_CALLS_HOME]
     return openvino
-
-
-_SILENT = "ORT_DISABLE_TELEMETRY"
-
-
-def onnxruntime() -> Any:
-    """ONNX Runtime's module, imported without its calls home.
-
-    It reads the variable when its library is loaded; what it offers for later calls comes too late.
-    """
-    before = os.environ.get(_SILENT)
-    os.environ[_SILENT] = "1"
-    try:
-        import onnxruntime
-    finally:
-        if before is None:
-            del os.environ[_SILENT]
-        else:
-            os.environ[_SILENT] = before
-    return onnxruntime
 
 
 class OpenvinoNetwork:

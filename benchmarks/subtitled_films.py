@@ -1,0 +1,283 @@
+"""Films with lines that are known, in the picture or in a file, and how much of them is read.
+
+    python -m benchmarks.subtitled_films write films/ --data clips --count 8 --seed 0
+    python -m benchmarks.subtitled_films read films/
+
+The films are joined from captioned videos as in `benchmarks.films`. Their lines are captions of
+other MSR-VTT videos, so they say nothing about the pictures, and stay as long as subtitles do. In
+`burnt/` they are drawn into the pictures, in four fonts and sizes at 360p and 720p; in `sidecar/`
+the same films have them in an .srt. `lines.json` and `shots.json` say what is where.
+"""
+
+import argparse
+import json
+import re
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from difflib import SequenceMatcher
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+
+import av
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageDraw, ImageFont
+
+from benchmarks import data
+from benchmarks.films import RATE, captioned, join_several
+from sureshot.media import lines, picture_text
+
+HEIGHTS = (360, 720)
+FONTS = ("DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf", "STIXGeneral.ttf")
+SIZES = (0.04, 0.05, 0.065, 0.09)  # of a letter, as a share of the height of the picture
+_PACE = 15.0  # letters per second, which subtitles are written for
+_SHORTEST, _LONGEST = 1.5, 6.0  # seconds that a line stays
+_WIDEST = 0.9  # of the width of the picture
+
+
+@dataclass(frozen=True, slots=True)
+class KnownLine:
+    """A line of a film.
+
+    Attributes:
+        film: name of its file.
+        size: height of a letter, as a share of that of the picture.
+    """
+
+    film: str
+    start: float
+    end: float
+    text: str
+    height: int
+    font: str
+    size: float
+    top: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """A video in a film, and what people wrote of it."""
+
+    film: str
+    start: float
+    end: float
+    captions: list[str]
+
+
+def write(
+    to: Path, *, name: str = "clips", most: int = 60, count: int = 8, seed: int = 0
+) -> list[KnownLine]:
+    """Films with lines, in `to`; returns the lines.
+
+    Args:
+        to: a folder; it is made if it is not there.
+        name: which videos, as in `benchmarks.films.captioned`.
+        most: how many videos at most.
+        count: how many films; eight have each font at each height.
+        seed: deals the videos out and draws the lines.
+    """
+    draw = np.random.default_rng(seed)
+    videos = captioned(name)
+    order = draw.permutation(len(videos))[:most]
+    films = join_several(
+        [list(videos)[place] for place in order], to / "plain", count=count, fade=0.0, seed=seed
+    )
+    captions = data.captions()
+    others = [text for video in data.split("train") for text in _plain(captions[video])]
+    found: list[KnownLine] = []
+    shots: list[Shot] = []
+    for number, (film, intervals) in enumerate(films.items()):
+        height, font = HEIGHTS[number % 2], FONTS[number // 2 % len(FONTS)]
+        known = [
+            KnownLine(
+                film=film.name, start=start, end=end, text=text, height=height, font=font,
+                size=float(draw.choice(SIZES)), top=bool(draw.random() < 0.2),
+            )
+            for start, end, text in _spoken(intervals[-1].end, others, draw)
+        ]  # fmt: skip
+        _burn(film, to / "burnt" / film.name, known, height)
+        _burn(film, to / "sidecar" / film.name, (), height)
+        (to / "sidecar" / film.name).with_suffix(".en.srt").write_text(_srt(known), "utf-8")
+        found += known
+        shots += [
+            Shot(film=film.name, start=there.start, end=there.end, captions=videos[there.path])
+            for there in intervals
+        ]
+    for file, values in (("lines.json", found), ("shots.json", shots)):
+        (to / file).write_text(json.dumps([asdict(value) for value in values], indent=1), "utf-8")
+    return found
+
+
+def _plain(texts: Sequence[str]) -> list[str]:
+    """Captions of 4 to 14 words that can be typed on any keyboard."""
+    return [text for text in texts if text.isascii() and 4 <= len(text.split()) <= 14]
+
+
+def _spoken(
+    until: float, texts: Sequence[str], draw: np.random.Generator
+) -> Iterator[tuple[float, float, str]]:
+    """Times and texts of lines that stay for as long as it takes to read them."""
+    start = float(draw.uniform(0.5, 3.0))
+    while True:
+        text = texts[draw.integers(len(texts))]
+        end = start + min(_LONGEST, max(_SHORTEST, len(text) / _PACE))
+        if end > until:
+            return
+        yield round(start, 3), round(end, 3), text
+        start = end + float(draw.uniform(0.2, 3.0))
+
+
+def _srt(known: Sequence[KnownLine]) -> str:
+    def clock(seconds: float) -> str:
+        minutes, rest = divmod(round(seconds * 1000), 60_000)
+        return f"{minutes // 60:02}:{minutes % 60:02}:{rest // 1000:02},{rest % 1000:03}"
+
+    return "".join(
+        f"{number}\n{clock(line.start)} --> {clock(line.end)}\n{line.text}\n\n"
+        for number, line in enumerate(known, 1)
+    )
+
+
+def _burn(film: Path, to: Path, known: Sequence[KnownLine], height: int) -> None:
+    """A copy of a film of another height, with lines in its pictures."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    with av.open(film) as source, av.open(to, "w") as out:
+        stream = source.streams.video[0]
+        width = round(stream.width * height / stream.height / 2) * 2
+        track = out.add_stream("libx264", RATE, {"crf": "23", "preset": "veryfast"})
+        track.width, track.height, track.pix_fmt = width, height, "yuv420p"
+        track.codec_context.time_base = Fraction(1, RATE)
+        for number, frame in enumerate(source.decode(stream)):
+            picture = frame.to_ndarray(width=width, height=height, format="rgb24")
+            for line in known:
+                if line.start <= number / RATE < line.end:
+                    picture = _drawn(picture, line)
+            shown = av.VideoFrame.from_ndarray(picture, "rgb24")
+            shown.pts, shown.time_base = number, Fraction(1, RATE)
+            out.mux(track.encode(shown))
+        out.mux(track.encode(None))
+
+
+@cache
+def _font(name: str, pixels: int) -> ImageFont.FreeTypeFont:
+    import matplotlib
+
+    folder = Path(matplotlib.get_data_path()) / "fonts" / "ttf"
+    return ImageFont.truetype(str(folder / name), pixels)
+
+
+def _drawn(
+    picture: UInt8[np.ndarray, "height width 3"], line: KnownLine
+) -> UInt8[np.ndarray, "height width 3"]:
+    """A picture with a line at its bottom or top: white with a black edge, as players draw it."""
+    height, width = picture.shape[:2]
+    font = _font(line.font, round(line.size * height))
+    image = Image.fromarray(picture)
+    canvas = ImageDraw.Draw(image)
+    rows = [""]
+    for word in line.text.split():
+        longer = f"{rows[-1]} {word}".strip()
+        if canvas.textlength(longer, font) > _WIDEST * width and rows[-1]:
+            rows.append(word)
+        else:
+            rows[-1] = longer
+    edge = 0.03 * height
+    place, side = ((width / 2, edge), "ma") if line.top else ((width / 2, height - edge), "md")
+    canvas.multiline_text(
+        place,
+        "\n".join(rows),
+        "white",
+        font,
+        anchor=side,
+        align="center",
+        stroke_width=max(1, height // 240),
+        stroke_fill="black",
+    )
+    return np.asarray(image)
+
+
+def known_lines(folder: Path) -> list[KnownLine]:
+    """The lines of the films in a folder, as `write` left them there."""
+    return [KnownLine(**line) for line in json.loads((folder / "lines.json").read_text("utf-8"))]
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _agreement(text: str, found: Sequence[str]) -> tuple[bool, float, float]:
+    """Whether a line is in what was found; the best share of letters, and that of its words."""
+    wanted, there = " ".join(_words(text)), [" ".join(_words(one)) for one in found]
+    letters = (SequenceMatcher(None, wanted, one, autojunk=False).ratio() for one in there)
+    known = {word for one in there for word in one.split()}
+    share = np.mean([word in known for word in wanted.split()])
+    return any(wanted in one for one in there), max(letters, default=0.0), float(share)
+
+
+def read(folder: Path) -> None:
+    """Print how much of the lines in the pictures is read, and what that costs."""
+    known = defaultdict(list)
+    for line in known_lines(folder):
+        known[line.film].append(line)
+    picture_text.texts_in(np.zeros((90, 160, 3), np.uint8))  # loading is no part of the pace
+    seconds = spent = 0.0
+    rates: dict[tuple[str, str], list[tuple[bool, float, float]]] = defaultdict(list)
+    extra = 0
+    for film, there in sorted(known.items()):
+        began = time.process_time()
+        found = list(lines.read(folder / "burnt" / film, "picture"))
+        spent += time.process_time() - began
+        with av.open(folder / "burnt" / film) as opened:
+            seconds += (opened.duration or 0) / av.time_base
+        for line in there:
+            near = [one for one in found if one.start < line.end and one.end > line.start]
+            result = _agreement(line.text, [one.text for one in near])
+            for key in (
+                ("all", ""),
+                ("height", str(line.height)),
+                ("font", line.font),
+                ("size", f"{line.size:.1%}"),
+                ("seconds", str(round(line.end - line.start))),
+            ):
+                rates[key].append(result)
+        extra += sum(
+            max(_agreement(line.text, [one.text])[1] for line in there) < 0.5 for one in found
+        )
+    for (what, value), results in sorted(rates.items(), key=str):
+        whole, letters, words = np.array(results, float).T
+        print(
+            f"{what:8} {value:20} {len(results):4} lines: {whole.mean():6.1%} without an error, "
+            f"{(letters >= 0.8).mean():6.1%} of 4 in 5 letters, {words.mean():6.1%} of the words"
+        )
+    print(f"{extra} more texts that are none of the lines, in {seconds:.0f} s of film")
+    print(f"{3600 * spent / seconds:.0f} processor seconds per hour of film")
+
+
+def main() -> None:
+    """Write films with lines, or read them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("step", choices=["write", "read"])
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--data", choices=["clips", "val", "test"], default="clips")
+    parser.add_argument("--most", type=int, default=60, help="videos")
+    parser.add_argument("--count", type=int, default=8)
+    parser.add_argument("--seed", type=int, default=0)
+    options = parser.parse_args()
+    if options.step == "write":
+        made = write(
+            options.folder,
+            name=options.data,
+            most=options.most,
+            count=options.count,
+            seed=options.seed,
+        )
+        print(f"{len(made)} lines in {len({line.film for line in made})} films")
+    else:
+        read(options.folder)
+
+
+if __name__ == "__main__":
+    main()

@@ -122,7 +122,7 @@ def _spoken(
     """Times and texts of lines that stay for as long as it takes to read them."""
     start = float(draw.uniform(0.5, 3.0))
     while True:
-        text = texts[draw.integers(len(texts))]
+        text = texts[int(draw.integers(len(texts)))]
         end = start + min(_LONGEST, max(_SHORTEST, len(text) / _PACE))
         if end > until:
             return

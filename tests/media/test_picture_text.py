@@ -97,5 +97,7 @@ def test_reading_loads_no_torch_and_asks_no_network(tmp_path):
 
 def test_without_its_package_the_command_that_installs_it_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "rapidocr", None)
-    with pytest.raises(SureshotError, match=r"needs rapidocr; install it: pip install"):
+    with pytest.raises(
+        SureshotError, match="picture cannot be read: it needs rapidocr: pip install"
+    ):
         next(lines.read(tmp_path / "film.mp4", "picture"))

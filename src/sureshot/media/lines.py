@@ -19,6 +19,11 @@ _COST = {"subtitles": 0.0, "picture": 0.06, "speech": 1.0}
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")
+TITLES: dict[Source, str] = {
+    "subtitles": "Subtitles",
+    "picture": "Text in the picture",
+    "speech": "Speech",
+}
 
 
 class Line(NamedTuple):
@@ -36,7 +41,7 @@ class Line(NamedTuple):
 
 
 def why_not(source: Source, speech: str | None = None) -> str:
-    """Why a source cannot be read here, and what to do about it, as a sentence; empty if it can.
+    """Why a source cannot be read here, and what to do about it; empty if it can.
 
     Args:
         source: which one.
@@ -48,7 +53,7 @@ def why_not(source: Source, speech: str | None = None) -> str:
         from sureshot.media import picture_text
 
         return picture_text.why_not()
-    return f"{source} cannot be read yet"
+    return "that is not there yet"
 
 
 def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None = None) -> str:
@@ -92,7 +97,7 @@ def read(
         SureshotError: the source cannot be read here, see `why_not`.
     """
     if reason := why_not(source, speech):
-        raise SureshotError(reason)
+        raise SureshotError(f"{TITLES[source]} cannot be read: {reason}.")
     cues: Iterable[Cue]
     if source == "subtitles":
         from sureshot.media import subtitles

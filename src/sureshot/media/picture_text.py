@@ -36,15 +36,15 @@ _MODELS = {"Det": "PP-OCRv6_det_small.onnx", "Rec": "PP-OCRv6_rec_small.onnx"}
 
 
 def why_not() -> str:
-    """Why text in the picture cannot be read here, as a sentence; empty if it can."""
+    """Why text in the picture cannot be read here; empty if it can."""
     if not is_installed("rapidocr"):
-        return f"Text in the picture needs rapidocr; install it: {install_command('ocr')}"
+        return f"it needs rapidocr: {install_command('ocr')}"
     missing = [path.name for path in _models().values() if not path.exists()]
     if missing:
         number = metadata.version("rapidocr")
         return (
-            f"rapidocr {number} comes without {' and '.join(missing)}, which reads text in the "
-            f"picture; install another version: {install_command('ocr')}"
+            f"it needs {' and '.join(missing)}, without which rapidocr {number} comes; install "
+            f"another version: {install_command('ocr')}"
         )
     return ""
 

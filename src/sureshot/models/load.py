@@ -257,6 +257,11 @@ def _without_bank(name: str, device: str | None, engine: str | None = None) -> S
     if name not in _BUILT_IN and not there:
         _refuse_system(name)
     encoder = load_encoder(name, device, engine)
+    if not encoder.channels:
+        raise ModelError(
+            f"{name} reads texts alone, so no video can be searched or compared by it. It goes "
+            "into a recipe as encoder.name, for ce or hit with experts."
+        )
     return Scorer(name=name, encoder=encoder, encoder_name=encoder.name, searchable=encoder)
 
 

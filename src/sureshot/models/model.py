@@ -80,7 +80,7 @@ class Stem(nn.Module):
         if self.config.kind == "none":
             return tokens
         parts = [_standard(tokens.frames)]
-        if self.config.backbone:
+        if self.config.backbone and tokens.backbone.shape[-1]:
             parts.append(_standard(tokens.backbone))
         frames = self.frame(self.dropout(torch.cat(parts, -1)))
         frames = torch.where(tokens.mask[..., None], frames, 0.0)

@@ -264,11 +264,15 @@ def extract(
     """
     progress = progress or Silent()
     rule = sampling or Sampling()
-    keys = [item_key(item) for item in split.items]
+    keys = [item_key(item) if encoder.channels else item.id for item in split.items]
     videos = _VideoEncoder(encoder, frames, rule, whole_grid, memory or FrameMemory(0))
     wanted = dict(zip(keys, split.items, strict=True))
     place = _cache(cache, encoder, videos.name)
-    entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress)
+    if encoder.channels:
+        entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress)
+    else:  # it reads texts alone, so no video is opened
+        nothing = encoder.encode_frames(np.zeros((1, 3, 1, 1), np.uint8))
+        entries = {key: videos.arrays(item, nothing) for key, item in wanted.items()}
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
     kept = [item.id for row, item in enumerate(split.items) if row not in failed]
     if not kept:
@@ -327,7 +331,7 @@ class _VideoEncoder:
                 if sum(len(prepared[key]) for key in keys) >= least:
                     encoded = encode_together(self.encoder, [prepared.pop(key) for key in keys])
                     for key, features in zip(keys, encoded, strict=True):
-                        entries[key] = self._arrays(items[key], features)
+                        entries[key] = self.arrays(items[key], features)
 
         with Prefetcher(self._decode) as decoded:
             order = [item for item in items.values() if self.memory.get(item) is None]
@@ -347,7 +351,7 @@ class _VideoEncoder:
             flush(1)
         return entries
 
-    def _arrays(self, item: Item, features: FrameFeatures) -> dict[str, Shaped[np.ndarray, "..."]]:
+    def arrays(self, item: Item, features: FrameFeatures) -> dict[str, Shaped[np.ndarray, "..."]]:
         """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
         patches = features.patches if self.whole_grid else pool_grid(features.patches)
         pooled = replace(features, patches=patches)

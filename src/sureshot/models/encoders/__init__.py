@@ -18,8 +18,8 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
 
     Args:
         name: ``bundled``, ``bundled-bf16``, ``bridge`` (bundled without its trained head),
-            ``tiny``, ``small`` (to be trained with a system), a local folder, or the hub id of a
-            CLIP, SigLIP or SigLIP2.
+            ``tiny``, ``small`` (to be trained with a system), a local folder of a CLIP, SigLIP,
+            SigLIP2 or of a BERT (which reads texts alone), or the hub id of one of the first three.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: ``onnxruntime``, ``openvino`` or ``torch``, which the bundled models and ``bridge``
             know; None takes the first that works.
@@ -45,6 +45,10 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
 
         return SmallEncoder(device=device) if name == "small" else SmallEncoder.load(name, device)
     require_research(f"The model {name}", "torch", "transformers")
+    if _kind_of(name) == "bert":
+        from sureshot.models.encoders.bert import BertEncoder
+
+        return BertEncoder.load(name, device)
     from sureshot.models.encoders.clip import ClipEncoder
 
     return ClipEncoder.load(name, device)

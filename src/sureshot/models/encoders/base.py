@@ -107,7 +107,7 @@ class Encoder(Protocol):
 
     name: str  # by which `sureshot.models.encoders.load_encoder` gives it again
     dim: int
-    channels: int  # of the backbone
+    channels: int  # of the backbone; 0 where it reads texts alone, and frames are zero
     latin_only: bool  # whether texts in other scripts mean nothing to it
 
     @property

@@ -98,7 +98,7 @@ class Sizes(NamedTuple):
     """What the features of videos are like."""
 
     dim: int  # of the space shared with texts
-    channels: int  # of the backbone features
+    channels: int  # of the backbone features; 0 where the encoder reads texts alone
     experts: ExpertSizes = ()
     cells: bool = True  # whether frames come with their cells
 

@@ -153,8 +153,8 @@ class Ce(System):
             if name not in known:
                 raise SureshotError(
                     f"Setting system.experts names {name!r}, which is not there; there are: "
-                    f"{', '.join(known)}. A linear stem drops the cells, and others come from the "
-                    "folder named by train.experts."
+                    f"{', '.join(known) or 'none'}. A linear stem drops the cells, and others come "
+                    "from the folder named by train.experts."
                 )
         self._given = {name: (row, size) for row, (name, size) in enumerate(sizes.experts)}
         width = config.width or sizes.dim
@@ -308,7 +308,8 @@ def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
 
 def _known(sizes: Sizes) -> dict[str, int]:
     """Names of the experts that there are, and the sizes of their tokens."""
-    own = dict(zip(OWN, (sizes.dim, sizes.channels, sizes.dim * sizes.cells), strict=True))
+    frames = sizes.dim if sizes.channels else 0  # an encoder of texts alone has none
+    own = dict(zip(OWN, (frames, sizes.channels, frames * sizes.cells), strict=True))
     for name, _ in sizes.experts:
         if name in own:
             raise SureshotError(

@@ -433,6 +433,11 @@ def new_model(
         raise SureshotError(
             f"stem.words is false, and {settings['name']} reads words; set it to true."
         )
+    if not sizes.channels and not system.reads_experts:
+        raise SureshotError(
+            f"The encoder {encoder.name} reads texts alone, and {settings['name']} reads frames. "
+            "Take another encoder, or ce or hit with experts, their folder as train.experts."
+        )
     if sizes.experts and not system.reads_experts:
         names = ", ".join(name for name, _ in sizes.experts)
         raise SureshotError(

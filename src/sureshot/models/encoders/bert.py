@@ -1,0 +1,154 @@
+"""BERT from a folder: texts alone, for systems that read extracted features of videos.
+
+HiT and CE compare a text with features of experts (`sureshot.models.encoders.experts`); next to
+them the papers read texts by a BERT. The folder holds what transformers writes: ``config.json``
+with ``model_type = "bert"``, ``model.safetensors`` and ``tokenizer.json``. Sentence encoders built
+on BERT, such as all-MiniLM-L6-v2, are read the same way.
+
+Frames are nothing to it: the vectors that stand for them are zero, it has no backbone
+(``channels`` is 0), and no video is decoded for it.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxtyping import UInt8
+from safetensors import SafetensorError
+
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.clip import CONFIG, Snapshot, Tokenizer, first_line, silence
+from sureshot.paths import expand
+
+if TYPE_CHECKING:
+    import torch
+
+_VERSION = "bert-1"  # part of every fingerprint; change it when the vectors of a folder change
+_TEXTS = 128  # a batch
+_AGAIN = "Copy the folder again, whole."
+_MULTILINGUAL = 100_000  # tokens
+
+
+class BertEncoder:
+    """Texts by a BERT, frozen; use `load`. Its weights are read at the first text."""
+
+    channels = 0  # reads no frames
+    frame_size = 1
+    vocabulary: Vocabulary | None = None
+
+    def __init__(self, snapshot: Snapshot, device: str | None = None) -> None:
+        from sureshot.models.weights import device_for
+
+        self.name = str(snapshot.folder)
+        self.snapshot = snapshot
+        snapshot.weights()
+        config = snapshot.settings(CONFIG)
+        sizes = {
+            name: config.get(name)
+            for name in ("hidden_size", "vocab_size", "max_position_embeddings")
+        }
+        for name, size in sizes.items():
+            if not isinstance(size, int) or size < 1:
+                raise snapshot.refuse(f"{name} in {CONFIG} is {size!r:.40}, no size", _AGAIN)
+        self.dim, words, longest = sizes.values()
+        self.latin_only = words < _MULTILINGUAL
+        self.tokenizer = Tokenizer(
+            snapshot, longest=longest, vocabulary=words, fill=False, end=None
+        )
+        self.device = device_for(device)
+
+    @classmethod
+    def load(cls, folder: str, device: str | None = None) -> "BertEncoder":
+        """The encoder in a local folder."""
+        return cls(Snapshot(expand(folder).absolute()), device)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """Digest of weights, config and tokenizer; moving the folder keeps it."""
+        return self.snapshot.fingerprint(_VERSION)
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Last states of all tokens, [CLS] and [SEP] included; the sentence is their mean.
+
+        Tokens after ``model_max_length`` of ``tokenizer_config.json`` are dropped and marked as
+        truncated.
+
+        Differs:
+            CE and HiT do not say how a sentence vector is made of BERT's states, and tune it; here
+            it stays as it is, and the mean of its states is worth more then than its first one.
+        """
+        import torch
+
+        cut = self.tokenizer.encode(texts)
+        counts = cut.mask.sum(1)
+        mask = np.arange(counts.max()) < counts[:, None]
+        words = np.zeros((*mask.shape, self.dim), np.float32)
+        with torch.inference_mode():
+            for first in range(0, len(texts), _TEXTS):
+                part = slice(first, first + _TEXTS)
+                states = self.read(cut.ids[part], cut.mask[part])
+                # Masks of both kinds are row by row, so that padding on the left moves to the end.
+                words[part][mask[part]] = states.cpu().numpy()[cut.mask[part]]
+        sentence = words.sum(1) / counts[:, None]
+        length = np.linalg.norm(sentence, axis=1)
+        return TextFeatures(
+            sentence=sentence / np.maximum(length, 1e-12)[:, None],
+            words=words,
+            mask=mask,
+            truncated=cut.truncated,
+            length=length,
+        )
+
+    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
+        """The word of each word token."""
+        return self.tokenizer.words_of(texts)
+
+    def prepare(self, frames: Images) -> UInt8[np.ndarray, "frames 3 1 1"]:
+        """Nothing of frames."""
+        return np.zeros((len(frames), 3, 1, 1), np.uint8)
+
+    def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 1 1"]) -> FrameFeatures:
+        """Zeros, as many as frames."""
+        count = len(prepared)
+        return FrameFeatures(
+            frames=np.zeros((count, self.dim), np.float32),
+            patches=np.zeros((count, 0, self.dim), np.float32),
+            backbone=np.zeros((count, 0), np.float32),
+        )
+
+    def read(self, ids: np.ndarray, mask: np.ndarray) -> "torch.Tensor":
+        """Last states of a batch of tokens."""
+        import torch
+
+        tokens, real = (torch.from_numpy(part).to(self.device) for part in (ids, mask))
+        states: torch.Tensor = self.network(input_ids=tokens, attention_mask=real.long())[0]
+        return states
+
+    @cached_property
+    def network(self) -> Any:
+        """The model of transformers, on its device."""
+        import torch
+        from transformers import BertModel
+
+        from sureshot.models.weights import check_finite
+
+        try:
+            with silence():
+                model, report = BertModel.from_pretrained(
+                    self.snapshot.folder,
+                    dtype=torch.float32,
+                    use_safetensors=True,
+                    local_files_only=True,
+                    output_loading_info=True,
+                    add_pooling_layer=False,
+                    ignore_mismatched_sizes=True,  # reported, and refused below
+                )
+        except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
+            raise self.snapshot.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
+        odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+        if odd:
+            reason = f"weights are missing or of another size than {CONFIG} says, such as {odd[0]}"
+            raise self.snapshot.refuse(reason, _AGAIN)
+        check_finite(model, self.name)
+        return model.to(self.device).eval()

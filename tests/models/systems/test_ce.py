@@ -191,7 +191,8 @@ def test_vectors_rank_as_the_score_where_every_expert_is_there() -> None:
     [
         (SIZES, ALL),
         (Sizes(WIDTH, CHANNELS), ALL[:3]),
-        (Sizes(WIDTH, 0, cells=False), ("frames",)),
+        (Sizes(WIDTH, 0, EXPERTS), ALL[3:]),  # an encoder that reads texts alone
+        (Sizes(WIDTH, 0, EXPERTS[:1]), ALL[3:4]),
         (Sizes(WIDTH, CHANNELS, EXPERTS[1:], cells=False), ("frames", "backbone", "motion")),
     ],
 )

@@ -44,14 +44,15 @@ class BertEncoder:
         self.snapshot = snapshot
         snapshot.weights()
         config = snapshot.settings(CONFIG)
-        sizes = {
-            name: config.get(name)
-            for name in ("hidden_size", "vocab_size", "max_position_embeddings")
-        }
-        for name, size in sizes.items():
-            if not isinstance(size, int) or size < 1:
-                raise snapshot.refuse(f"{name} in {CONFIG} is {size!r:.40}, no size", _AGAIN)
-        self.dim, words, longest = sizes.values()
+        names = ("hidden_size", "vocab_size", "max_position_embeddings")
+        for name in names:
+            if not isinstance(config.get(name), int) or config[name] < 1:
+                reason = f"{name} in {CONFIG} is {config.get(name)!r:.40}, no size"
+                raise snapshot.refuse(reason, _AGAIN)
+        words: int
+        longest: int
+        self.dim: int
+        self.dim, words, longest = (config[name] for name in names)
         self.latin_only = words < _MULTILINGUAL
         self.tokenizer = Tokenizer(
             snapshot, longest=longest, vocabulary=words, fill=False, end=None

@@ -14,10 +14,11 @@ and the score is a mean of the cosines of the two levels. Keys and banks serve t
 Differs:
     HiT published no code, so depth, momentum, size of the banks, weights, temperature and the way
     tokens are pooled are guesses; all but the last are settings. The paper's text transformer is a
-    BERT and its videos are features of several experts: with ``experts`` so they are here, each
-    row mapped to the width of the texts by a layer of its expert, which also has a vector of its
-    own as in MMT. Otherwise they are the frames of the encoder. Tokens enter at equal length, and
-    the sentence stands before the words as BERT's first token does.
+    BERT, which stays as it is here (`sureshot.models.encoders.bert`), and its videos are features
+    of several experts: with ``experts`` so they are here, each row mapped to the width of the texts
+    by a layer of its expert, which also has a vector of its own as in MMT. Otherwise they are the
+    frames of the encoder. Tokens enter at equal length, and the sentence stands before the words as
+    BERT's first token does.
 
     The slow copies are those of the transformers. What is before them, a linear stem or an
     encoder that is tuned, has no copy: keys are made of its present tokens, without a gradient.

@@ -1,6 +1,9 @@
 """Films joined from captioned videos, so that where each caption is true is known.
 
-    python -m benchmarks.films clips films/ --fade 1 --seed 0
+    python -m benchmarks.films clips films/ --fade 1 --seed 0 --takes 1
+
+With ``--takes 2`` two neighbours are cut into each other as shot and counter-shot: the first half
+of one, that of the other, the second half of one, that of the other.
 
 Joins with hard cuts or with cross-fades, as an editor does; what phones record has neither, and a
 cross-fade is the nearest to it that can be labelled. A film has no sound. The 26 clips bring real
@@ -9,7 +12,7 @@ second, so that nothing moves in between.
 """
 
 import argparse
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -51,6 +54,7 @@ def join(
     fade: float = 1.0,
     seed: int | None = None,
     least: float = LEAST,
+    takes: int = 1,
 ) -> list[Interval]:
     """Write videos one after another into one mp4 without sound.
 
@@ -60,16 +64,18 @@ def join(
         fade: seconds during which two neighbours blend into each other; 0 cuts.
         seed: shuffles the videos; None keeps their order.
         least: seconds that each video lasts at least, fades included; never less than 3 fades.
+        takes: pieces of a video, in turn with those of its neighbour; each lasts ``least``.
 
     Returns:
-        Where each video lies, in the order of the film.
+        Where each piece of a video lies, in the order of the film.
     """
     to.parent.mkdir(parents=True, exist_ok=True)
     order = list(paths)
     if seed is not None:
         np.random.default_rng(seed).shuffle(order)
     overlap = round(fade * RATE)
-    shots = (_shot(path, max(round(least * RATE), 3 * overlap)) for path in order)
+    pieces = list(_pieces(order, takes))
+    shots = (_shot(path, max(round(least * RATE), 3 * overlap), part) for path, *part in pieces)
     edges = [0.0]
     with av.open(to, "w") as film:
         track = film.add_stream("libx264", RATE, {"crf": "20", "preset": "veryfast"})
@@ -86,8 +92,15 @@ def join(
     edges.append((number + 1) / RATE)
     return [
         Interval(path, start, end)
-        for path, (start, end) in zip(order, pairwise(edges), strict=True)
+        for (path, *_), (start, end) in zip(pieces, pairwise(edges), strict=True)
     ]
+
+
+def _pieces(order: Sequence[Path], takes: int) -> Iterator[tuple[Path, float, float]]:
+    """Each piece of some videos as a share of its time, two neighbours in turn."""
+    for pair in (order[first : first + 2] for first in range(0, len(order), 2)):
+        for take in range(takes):
+            yield from ((path, take / takes, (take + 1) / takes) for path in pair)
 
 
 def join_several(
@@ -98,6 +111,7 @@ def join_several(
     fade: float = 1.0,
     seed: int = 0,
     least: float = LEAST,
+    takes: int = 1,
 ) -> dict[Path, list[Interval]]:
     """Films of several lengths, each video in one of them: the last is the longest.
 
@@ -108,6 +122,7 @@ def join_several(
         fade: seconds, as in `join`.
         seed: deals the videos out.
         least: seconds, as in `join`.
+        takes: as in `join`.
 
     Returns:
         For each film its videos in their order.
@@ -119,7 +134,7 @@ def join_several(
     films = {}
     for number, (first, last) in enumerate(pairwise(bounds)):
         film = to / f"film-{number:02}.mp4"
-        films[film] = join(dealt[first:last], film, fade=fade, least=least)
+        films[film] = join(dealt[first:last], film, fade=fade, least=least, takes=takes)
     return films
 
 
@@ -140,8 +155,14 @@ def _faded(
     yield from ((picture, False) for picture in before[len(before) - overlap :])
 
 
-def _shot(path: Path, least: int) -> UInt8[np.ndarray, "_ height width 3"]:
-    """The pictures of one video at the rate and in the size of a film, at least so many."""
+def _shot(
+    path: Path, least: int, part: Iterable[float] = (0, 1)
+) -> UInt8[np.ndarray, "_ height width 3"]:
+    """The pictures of a part of one video at the rate and in the size of a film, at least so many.
+
+    Args:
+        part: its first and last moment as shares of the time of the video.
+    """
     source = next(iter(discover([path])), None)
     if not isinstance(source, Source):
         raise SystemExit(f"{path} is no video; name files or folders of frames.")
@@ -150,7 +171,8 @@ def _shot(path: Path, least: int) -> UInt8[np.ndarray, "_ height width 3"]:
     times = np.array([time for time, _ in frames])
     # The last picture lasts as long as the others do.
     end = times[-1] + (np.diff(times).mean() if len(times) > 1 else 1.0)
-    shown = np.searchsorted(times, np.arange(0, end, 1 / RATE) + 1e-6, side="right") - 1
+    first, last = (share * end for share in part)
+    shown = np.searchsorted(times, np.arange(first, last, 1 / RATE) + 1e-6, side="right") - 1
     there_and_back = np.concatenate([shown, shown[::-1]])
     wanted = max(least, len(shown))
     pictures = np.stack([picture for _, picture in frames])
@@ -192,6 +214,7 @@ def main() -> None:
     parser.add_argument("--fade", type=float, default=1.0)
     parser.add_argument("--least", type=float, default=LEAST)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--takes", type=int, default=1)
     options = parser.parse_args()
     films = join_several(
         list(captioned(options.data)),
@@ -200,6 +223,7 @@ def main() -> None:
         fade=options.fade,
         seed=options.seed,
         least=options.least,
+        takes=options.takes,
     )
     for film, intervals in films.items():
         for there in intervals:

@@ -88,7 +88,7 @@ def asked(
     The third is, of the first moments that show the very video, their time in common with it
     over the time that either lasts.
     """
-    shown = [interval.path for intervals in films.values() for interval in intervals]
+    shown = list(dict.fromkeys(one.path for intervals in films.values() for one in intervals))
     captions = [text for path in shown for text in known[path]]
     owner = np.repeat(np.arange(len(shown)), [len(known[path]) for path in shown])
     chosen = [

@@ -13,7 +13,7 @@ from rich.console import Console
 from sureshot.cli import terminal
 from sureshot.cli import terminal as module
 from sureshot.cli.terminal import Bar, compute_alone
-from sureshot.library.results import Answer, Confidence, Copy, FrameScore, Hit
+from sureshot.library.results import Answer, Confidence, Copy, FrameScore, Hit, Piece
 
 
 class Terminal(io.StringIO):
@@ -97,13 +97,15 @@ def printed(capsys, *answers):
     return capsys.readouterr().out.splitlines()
 
 
-def test_hits_are_a_table_and_their_copies_below_them(capsys):
-    lines = printed(capsys, answer(hit(copies=["/v/b.mp4"]), warnings=("Mind the gap.",)))
+def test_hits_are_a_table_with_pieces_of_a_scene_and_copies_below_them(capsys):
+    first = replace(hit(copies=["/v/b.mp4"]), pieces=(Piece(3800.0, 3810.0),))
+    lines = printed(capsys, answer(first, warnings=("Mind the gap.",)))
     assert lines == [
         "red",
         "note: Mind the gap.",
         "   best at             time  score  video",
         "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
+        "                                      same scene: 1:03:20-1:03:30",
         "                                      = /v/b.mp4  1:01-1:30",
         "Not calibrated: scores give the order only; even the first may be far off.",
     ]

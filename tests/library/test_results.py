@@ -18,6 +18,7 @@ from sureshot.library.results import (
     FrameScore,
     Hit,
     Indexed,
+    Piece,
     Status,
     json_text,
 )
@@ -49,6 +50,16 @@ def test_a_path_that_is_not_utf8_becomes_valid_json():
     (copy,) = told["copies"]
     assert (copy["path"], copy["start"], copy["text"]) == ("/v/caf\ufffd.mp4", 8.2, "0:08-0:11")
     json.dumps(told, ensure_ascii=False).encode()
+
+
+def test_the_first_pieces_of_a_scene_are_named():
+    pieces = [Piece(start, start + 4.2) for start in (8.2, 61.0, 90.0, 120.0, 3600.0)]
+    many = dataclasses.replace(hit(), pieces=tuple(pieces))
+    assert many.scene == "same scene: 0:08-0:13, 1:01-1:06, 1:30-1:35 and 2 more"
+    said = many.to_dict()
+    assert said["text"]["scene"] == many.scene
+    assert said["pieces"][0] == {"start": 8.2, "end": 12.4, "text": "0:08-0:13"}
+    assert many.scene in answer(many)._repr_html_() and not hit().scene
 
 
 @pytest.mark.parametrize("show", [str, repr, lambda value: value._repr_html_()])

@@ -30,6 +30,9 @@ def searcher(library):
     return open_index(library.db)
 
 
+APART = 32.0  # seconds of a shot between two of another, which are two scenes then
+
+
 def _folder(path):
     path.mkdir()
     return path
@@ -103,8 +106,26 @@ def test_fewer_hits_than_asked_for_are_explained_where_one_video_has_more(search
     assert not searcher.search("red", limit=99, per_video=99, merge_copies=False).warnings
 
 
+def test_a_shot_that_is_resumed_soon_is_one_moment(tmp_path):
+    shots = ["red", "green"] * 2 + ["red"] + ["blue", "yellow", "white", "green"] * 2 + ["red"]
+    path = coloured(tmp_path / "film.mp4", shots, seconds=4, rate=5)
+    index(str(tmp_path / "index"), path)
+    film = open_index(tmp_path / "index")
+    answer = film.search("red", per_video=99)
+
+    def at(start):
+        return pytest.approx(start, abs=0.3), pytest.approx(start + 4, abs=0.3)
+
+    red = [hit for hit in answer if hit.score > 0.9]
+    spans = [sorted((piece.start, piece.end) for piece in (hit, *hit.pieces)) for hit in red]
+    assert sorted(spans) == [[at(0), at(8), at(16)], [at(52)]]
+    assert len(film.rivals("red")[0]) == len(answer)
+    starts = [piece.start for hit in red for piece in hit.pieces]
+    assert len(starts) == 2 and starts == sorted(starts)
+
+
 def test_one_film_fills_the_answer_where_other_videos_do_not(tmp_path):
-    path = coloured(tmp_path / "film.mp4", ["red", "green"] * 3, seconds=2, rate=5)
+    path = coloured(tmp_path / "film.mp4", ["red", "green"] * 3, seconds=APART, rate=2)
     index(str(tmp_path / "index"), path)
     film = open_index(tmp_path / "index")
     answer = film.search("red", limit=5)
@@ -116,7 +137,7 @@ def test_one_film_fills_the_answer_where_other_videos_do_not(tmp_path):
 
 def test_many_videos_are_not_crowded_out_by_one(tmp_path):
     videos = _folder(tmp_path / "v")
-    coloured(videos / "film.mp4", ["red", "green"] * 4, seconds=2, rate=5)
+    coloured(videos / "film.mp4", ["red", "green"] * 4, seconds=APART, rate=2)
     for name in ("a", "b", "c"):
         coloured(videos / f"{name}.mp4", ["blue"], seconds=1, rate=5)
     index(str(tmp_path / "index"), videos)

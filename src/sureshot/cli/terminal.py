@@ -367,9 +367,10 @@ def print_videos(out: Console, page: "VideoPage") -> None:
 
 
 def videos_of(hit: Hit) -> list[str]:
-    """The file of a hit, and its copies below it."""
+    """The file of a hit, and below it the other pieces of its scene and its copies."""
     copies = [f"  = {short(c.path)}  {time_range(c.start, c.end)}" for c in hit.copies]
-    return [short(hit.path) + hit.mark, *copies]
+    scene = [f"  {hit.scene}"] if hit.pieces else []
+    return [short(hit.path) + hit.mark, *scene, *copies]
 
 
 def _broken(path: str, width: int) -> str:

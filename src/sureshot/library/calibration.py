@@ -195,7 +195,8 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
     relevant, seen = set(label.relevant), set[Path]()
     right = []
     for moment in moments:
-        verdict = label.verdict(moment.path, moment.start, moment.end)
+        pieces = (label.verdict(one.path, one.start, one.end) for one in (moment, *moment.pieces))
+        verdict = next((one for one in pieces if one is not None), None)
         if moment.path in seen and moment.path not in timed and moment.path in relevant:
             verdict = None  # another moment of a right video, which was not named
         seen.add(moment.path)

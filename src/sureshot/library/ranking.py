@@ -12,10 +12,10 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
-from sureshot.library.results import Copy, FrameScore, Hit, NameMatch
+from sureshot.library.results import Copy, FrameScore, Hit, NameMatch, Piece
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
-from sureshot.models.encoders.base import VideoFeatures
+from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
 from sureshot.models.similarity import Similarity
 from sureshot.progress import Progress
 from sureshot.store.index import Store
@@ -38,6 +38,7 @@ class Moment:
         rows: rows of all its windows in the order of time.
         score: score of the best window.
         copies: moments of other videos that show the same pictures, one per video.
+        pieces: other moments of the same scene, in the order of time.
     """
 
     path: Path
@@ -47,6 +48,14 @@ class Moment:
     end: float
     score: float
     copies: list["Moment"] = field(default_factory=list)
+    pieces: list["Moment"] = field(default_factory=list)
+
+    def resumes(self, other: "Moment") -> bool:
+        """Whether another moment of the video is at most half a minute from a piece of this."""
+        return any(
+            max(one.start - other.end, other.start - one.end) <= _RESUMED
+            for one in (self, *self.pieces)
+        )
 
 
 def join_adjacent(
@@ -112,6 +121,37 @@ def _grow(
         free -= set(range(low, high + 1))
         grown.append((rows[seed], rows[low : high + 1]))
     return grown
+
+
+_SCENE = 0.7  # cosine, free of what all windows have in common, from which two show one scene
+_RESUMED = 30.0  # seconds to the nearest piece of the scene, at most
+
+
+def join_scenes(
+    moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim"]
+) -> list[Moment]:
+    """Moments, best first, each with the later ones of its video that look the same.
+
+    A shot that is resumed soon, and each side of a shot and counter-shot, is one moment, which
+    keeps the times of its best piece.
+
+    Args:
+        looks: unit vectors of the windows.
+    """
+    found: list[Moment] = []
+    of_video: dict[Path, list[Moment]] = {}
+    for moment in moments:
+        scenes = of_video.setdefault(moment.path, [])
+        alike = (scene for scene in scenes if looks[scene.best] @ looks[moment.best] >= _SCENE)
+        scene = next((scene for scene in alike if scene.resumes(moment)), None)
+        if scene is not None:
+            scene.pieces.append(moment)
+        else:
+            found.append(moment)
+            scenes.append(moment)
+    for moment in found:
+        moment.pieces.sort(key=lambda piece: piece.start)
+    return found
 
 
 _COPY = 0.75  # share of frames that must be found again in another video to call it a copy
@@ -214,6 +254,15 @@ class WindowScores:
     @cached_property
     def _codes(self) -> Any:
         return self._similarity.videos(self.windows.features)
+
+    @cached_property
+    def looks(self) -> Float[np.ndarray, "windows dim"]:
+        """Unit vector of each window, free of what all of them have in common.
+
+        So one threshold holds for encoders that put all pictures close together.
+        """
+        mean = mean_pool(self.windows.frames, self.windows.mask)
+        return unit_vectors(mean - mean.sum(0) / max(len(mean), 1))
 
     def scores(self, texts: Any) -> Float[np.ndarray, " windows"]:
         """Score of each window with that of some coded texts which fits it best."""
@@ -334,6 +383,9 @@ class Ranking:
         """Score and rank windows."""
         scores, found = looked.scores(query.codes), looked.windows
         moments = join_adjacent(found.paths, found.start, found.end, scores)
+        # First, or else pieces of the scene that was asked about would be hidden with it.
+        moments = [moment for moment in moments if not query.is_about(moment)]
+        moments = join_scenes(moments, looked.looks)
         return cls(query, looked, scores, moments, count, whole)
 
     def best(self, limit: int) -> tuple[list[Moment], bool]:
@@ -341,8 +393,6 @@ class Ranking:
         seen: Counter[Path] = Counter()
         moments = []
         for moment in self.moments:
-            if self.query.is_about(moment):
-                continue
             seen[moment.path] += 1
             if seen[moment.path] <= limit:
                 moments.append(moment)
@@ -371,6 +421,7 @@ class Ranking:
                     )
                 ),
                 copies=tuple(Copy(copy.path, copy.start, copy.end) for copy in moment.copies),
+                pieces=tuple(Piece(piece.start, piece.end) for piece in moment.pieces),
                 missing=(gone := is_gone(moment.path)),
                 away=gone and is_away(moment.path),
             )

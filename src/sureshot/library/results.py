@@ -44,6 +44,7 @@ def _rounded(probability: float | None) -> float | None:
     return None if probability is None else round(probability, 4)
 
 
+_PIECES = 3  # of a scene that are named
 WEAK = 0.2  # probability below which a hit is called weak
 
 
@@ -132,6 +133,26 @@ class LineMatch:
 
 
 @dataclass(frozen=True, slots=True)
+class Piece:
+    """Another moment of the scene that a hit is of, in the same video.
+
+    Attributes:
+        start, end: seconds from the start of the video.
+    """
+
+    start: float
+    end: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON, as docs/json.md describes them."""
+        return {
+            "start": round(self.start, 3),
+            "end": round(self.end, 3),
+            "text": time_range(self.start, self.end),
+        }
+
+
+@dataclass(frozen=True, slots=True)
 class Hit:
     """A moment of one video.
 
@@ -144,6 +165,8 @@ class Hit:
             says nothing about 0.3 for another. Of words alone it is that of the two sentences.
         frames: the sampled frames of the moment in the order of time; none of words alone.
         copies: moments of other videos that show the same pictures, folded under this one.
+        pieces: other moments of the same scene, such as a shot that is resumed, in the order of
+            time; they look the same, and need not show all that was asked for.
         probability: probability that the moment is a right answer, 0 to 1. That nothing in the
             library is right is counted in, unless `present` says that it is there. None where
             nothing was calibrated.
@@ -165,6 +188,7 @@ class Hit:
     score: float
     frames: tuple[FrameScore, ...] = ()
     copies: tuple[Copy, ...] = ()
+    pieces: tuple[Piece, ...] = ()
     probability: float | None = None
     plausible: bool | None = None
     missing: bool = False
@@ -190,6 +214,15 @@ class Hit:
     def weak(self) -> bool:
         """Whether the probability is below 20 %."""
         return self.probability is not None and self.probability < WEAK
+
+    @property
+    def scene(self) -> str:
+        """The first other pieces of the scene, for a line below the hit; empty without any."""
+        if not self.pieces:
+            return ""
+        shown = [time_range(piece.start, piece.end) for piece in self.pieces[:_PIECES]]
+        more = len(self.pieces) - len(shown)
+        return f"same scene: {', '.join(shown)}{f' and {more} more' if more else ''}"
 
     @property
     def percentage(self) -> str:
@@ -219,8 +252,10 @@ class Hit:
                 "peak": timecode(self.peak),
                 "range": time_range(self.start, self.end),
                 "probability": self.percentage,
+                "scene": self.scene,
             },
             "copies": [copy.to_dict() for copy in self.copies],
+            "pieces": [piece.to_dict() for piece in self.pieces],
             "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
         }
 
@@ -519,6 +554,7 @@ class Descriptions:
 def _named(hit: Hit) -> str:
     """The file name of a hit, its path on hovering."""
     copies = f" <small>+{counted(len(hit.copies), 'copy', 'copies')}</small>" if hit.copies else ""
+    copies += f" <small>{hit.scene}</small>" if hit.pieces else ""
     full, name = html.escape(plain(hit.path)), html.escape(plain(hit.path.name))
     said = "".join(f"<br><small>{html.escape(line.said)}</small>" for line in hit.lines)
     return f"<span title='{full}'>{name}</span>{hit.mark}{copies}{said}"

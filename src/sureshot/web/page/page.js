@@ -252,7 +252,8 @@ function row(hit, place) {
   if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
   const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
-  const copies = hit.copies.map((copy) => make("p", {}, make("small", { textContent: `= ${copy.path} ${copy.text}` })));
+  const others = [hit.text.scene, ...hit.copies.map((copy) => `= ${copy.path} ${copy.text}`)].filter(Boolean);
+  const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
   const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
   const deed = (text, act, attributes = {}) => {
@@ -284,7 +285,7 @@ function row(hit, place) {
     }),
     trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
-    make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...copies, deeds));
+    make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...below, deeds));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }

@@ -127,9 +127,7 @@ _SCENE = 0.7  # cosine, free of what all windows have in common, from which two 
 _RESUMED = 30.0  # seconds to the nearest piece of the scene, at most
 
 
-def join_scenes(
-    moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim"]
-) -> list[Moment]:
+def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim"]) -> list[Moment]:
     """Moments, best first, each with the later ones of its video that look the same.
 
     A shot that is resumed soon, and each side of a shot and counter-shot, is one moment, which

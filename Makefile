@@ -94,5 +94,5 @@ $(VENV)/ready: pyproject.toml
 $(VENV)/ready-dev: export PATH := $(CURDIR)/$(BIN):$(PATH)
 $(VENV)/ready-dev: $(VENV)/ready
 	$(PIP) install --no-compile "$(TORCH)" "uv>=0.5"
-	$(call INSTALL,-e ".[dev$(,)research$(,)s3$(,)openvino$(,)ocr]")
+	$(call INSTALL,-e ".[dev$(,)research$(,)s3$(,)openvino$(,)ocr$(,)speech]")
 	touch $@

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sureshot.errors import masked
 
-JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
+_JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
 
 
 def decoded(data: bytes, errors: str = "strict") -> str:
@@ -64,9 +64,22 @@ def plain(text: str | Path) -> str:
     """
     # Separators such as U+202F, which macOS puts into the names of recordings, are harmless.
     return "".join(
-        c if c.isprintable() or c in JOINERS or unicodedata.category(c) == "Zs" else "\ufffd"
+        c if c.isprintable() or c in _JOINERS or unicodedata.category(c) == "Zs" else "\ufffd"
         for c in masked(str(text))
     )
+
+
+def one_line(text: str) -> str:
+    r"""Text from elsewhere as one line: single spaces, and nothing that cannot be seen.
+
+    Examples:
+        >>> one_line(" two\n lines\x1b ")
+        'two lines'
+    """
+    seen = (
+        " " if c.isspace() else c for c in text if c.isprintable() or c.isspace() or c in _JOINERS
+    )
+    return " ".join("".join(seen).split())
 
 
 def file_name(text: str, room: int, otherwise: str) -> str:
@@ -87,7 +100,7 @@ def file_name(text: str, room: int, otherwise: str) -> str:
 
 def _unsafe(letter: str) -> bool:
     """True for what some system refuses or hides; joiners, which many scripts need, are kept."""
-    hidden = unicodedata.category(letter).startswith("C") and letter not in JOINERS
+    hidden = unicodedata.category(letter).startswith("C") and letter not in _JOINERS
     return hidden or letter in '/\\:*?"<>|'
 
 

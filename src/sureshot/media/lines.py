@@ -8,14 +8,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
-from sureshot.errors import ArgumentError, SureshotError
+from sureshot.errors import SureshotError
+from sureshot.text import one_line
 
 if TYPE_CHECKING:
     from sureshot.media.subtitles import Cue, Sidecar
 
 # Processor seconds per second of video, about: subtitles are there, a picture is read per two
 # seconds, and a small speech model hears in real time (LOG.md).
-_COST = {"subtitles": 0.0, "picture": 0.06, "speech": 1.0}
+_COST = {"subtitles": 0.0, "picture": 0.06, "speech": 0.3}
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")
@@ -53,7 +54,9 @@ def why_not(source: Source, speech: str | None = None) -> str:
         from sureshot.media import picture_text
 
         return picture_text.why_not()
-    return "that is not there yet"
+    from sureshot.media import speech as hearing
+
+    return hearing.why_not(speech)
 
 
 def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None = None) -> str:
@@ -66,7 +69,9 @@ def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None
         from sureshot.media import picture_text
 
         return picture_text.stamp()
-    raise ArgumentError(f"Lines from {source} cannot be read yet.")
+    from sureshot.media import speech as hearing
+
+    return hearing.stamp(speech)
 
 
 def read(
@@ -108,8 +113,11 @@ def read(
 
         cues = picture_text.read(video, rate=rate, progress=progress)
     else:
-        raise ArgumentError(f"Lines from {source} cannot be read yet.")
+        from sureshot.media import speech as hearing
+
+        cues = hearing.read(video, speech or "", progress=progress)
     for cue in cues:
-        yield Line(
-            start=cue.start, end=cue.end, text=cue.text, source=source, language=cue.language
-        )
+        if text := one_line(cue.text):
+            yield Line(
+                start=cue.start, end=cue.end, text=text, source=source, language=cue.language
+            )

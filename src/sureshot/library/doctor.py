@@ -24,6 +24,7 @@ _EXTRAS: dict[str, tuple[Sequence[str], str, str]] = {
     "agents": (("mcp",), "searches and frames for agents", "mcp"),
     "cluster": (("ray",), "indexing on many machines", "ray"),
 }
+_SPEECH_MODEL = ("model.bin", "tokenizer.json")  # files of one in CTranslate2 format
 _LOW_DISK = 1e9
 _State = Literal["ok", "note", "broken"]
 _Found = tuple[_State, str, str]  # state, detail and fix of a check
@@ -61,6 +62,9 @@ def examine(db: str | Path | None = None, model: str | None = None) -> list[Chec
         "other models": _cached_models,
         "processor": _processor,
         "engine": _engine,
+        "subtitles": _subtitles,
+        "text in the picture": _picture_text,
+        "speech": _speech,
         **{name: partial(_extra, *extra) for name, extra in _EXTRAS.items()},
         "index": partial(_index, location),
         "disk": partial(_disk, location),
@@ -116,18 +120,27 @@ def _bundled() -> _Found:
 
 def _cached_models() -> _Found:
     """The dual encoders in the Hugging Face cache."""
-    home = Path(os.environ.get("HF_HOME") or expand("~/.cache/huggingface"))
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
-    names = {
-        folder.parent.parent.name.removeprefix("models--").replace("--", "/")
-        for folder in cache.glob("models--*/snapshots/*")
-        if _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors"))
-    }
+    names = _cached(
+        lambda folder: _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors"))
+    )
     if names:
-        return "ok", f"can be used offline: {', '.join(sorted(names))}", ""
+        return "ok", f"can be used offline: {', '.join(names)}", ""
     once = option("model", "openai/clip-vit-base-patch16")
     fix = f"index once with {once} while online, or give a folder"
     return "note", "no CLIP or SigLIP in the local cache", fix
+
+
+def _cached(is_one: Callable[[Path], bool]) -> list[str]:
+    """The names of models in the Hugging Face cache, of those whose folder is one."""
+    home = Path(os.environ.get("HF_HOME") or expand("~/.cache/huggingface"))
+    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
+    return sorted(
+        {
+            folder.parent.parent.name.removeprefix("models--").replace("--", "/")
+            for folder in cache.glob("models--*/snapshots/*")
+            if is_one(folder)
+        }
+    )
 
 
 def _kind(folder: Path) -> object:
@@ -168,6 +181,46 @@ def _engine() -> _Found:
     reason = engines.why_not(engines.ENGINES[0])
     fix = f"for half the time: {install_command(engines.ENGINES[0])}"
     return "note", f"{detail}'s frames. {reason}", fix
+
+
+def _subtitles() -> _Found:
+    from sureshot.media import subtitles  # which needs av
+
+    kinds = ", ".join(sorted(subtitles.SUFFIXES))
+    return "ok", f"read: {kinds} files next to videos, and text tracks in them", ""
+
+
+def _picture_text() -> _Found:
+    from sureshot.media.picture_text import why_not
+
+    if not is_installed("rapidocr"):
+        return (
+            "ok",
+            "not installed (rapidocr): titles and signs to search for",
+            install_command("ocr"),
+        )
+    if reason := why_not():
+        return "broken", reason, ""
+    asked = option("words", "all")
+    return (
+        "ok",
+        f"rapidocr {metadata.version('rapidocr')} reads it with `sureshot index {asked}`",
+        "",
+    )
+
+
+def _speech() -> _Found:
+    if not is_installed("faster_whisper"):
+        use = "what is said, to search for"
+        return "ok", f"not installed (faster-whisper): {use}", install_command("speech")
+    detail = f"faster-whisper {metadata.version('faster-whisper')} hears it"
+    names = _cached(lambda folder: all((folder / name).exists() for name in _SPEECH_MODEL))
+    if names:
+        usable = ", ".join(option("speech", name) for name in names)
+        return "ok", f"{detail} with a model that is here: `sureshot index` with {usable}", ""
+    once = option("speech", "small")
+    fix = f"index once with {once} while online, or give a folder"
+    return "note", f"{detail}; no model for it in the local cache", fix
 
 
 def _extra(modules: Sequence[str], use: str, extra: str) -> _Found:

@@ -35,7 +35,7 @@ from sureshot.files import CARD
 from sureshot.library.confidence import CONFIDENT
 from sureshot.metrics.confidence import auroc, brier
 from sureshot.metrics.intervals import interval, mean_of
-from sureshot.models.hub_bank import home_of
+from sureshot.models.hub_bank import BUNDLED
 from sureshot.models.load import Scorer, load
 from sureshot.research.canvas import (
     MUTED,
@@ -97,8 +97,8 @@ def main() -> None:
             dataset="captions, questions and keywords of MSR-VTT and Flickr8k",
             date=datetime.now(UTC).date().isoformat(),
         )
-        save_card(card, home_of("bundled") / CARD)
-        print(f"wrote {home_of('bundled') / CARD}")
+        save_card(card, BUNDLED / CARD)
+        print(f"wrote {BUNDLED / CARD}")
     if options.to is not None:
         known["clips"] = _clips(scorer, known["MSR-VTT test"], options.cache)
         measure(known, options.to, options.draws)

@@ -87,7 +87,7 @@ SENTENCES = [
     (("plot", "noise", "model", "--data", "msrvtt", "--root", "."), "`plot` needs torch"),
     (("answer", "train", "recipe.toml"), "`train_answers` needs torch"),
     (("answer", "evaluate", "model", "--root", "."), "`evaluate_answers` needs torch"),
-    (("calibrate", "bundled", "--data", "msrvtt", "--root", "."), "`calibrate` needs torch"),
+    (("calibrate", "bundled", "--reference", "msrvtt", "--root", "."), "`calibrate` needs torch"),
     (("index", ".", "--model", "openai/clip-vit-base-patch16"), "needs torch and transformers"),
     (("index", ".", "--model", "small"), "The model small needs torch"),
     (("index", ".", "--model", "checkpoint"), "/checkpoint needs torch"),

@@ -17,7 +17,7 @@ from benchmarks import data
 from benchmarks.bundled.items import Item, training
 from sureshot.datasets import Caption, Split, load_split
 from sureshot.datasets import Item as Listed
-from sureshot.models.hub_bank import FILE, home_of
+from sureshot.models.hub_bank import BUNDLED, FILE
 from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.training.hub_correction import VIDEOS, fit_hub_bank
@@ -31,9 +31,8 @@ def main() -> None:
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args()
-    place = home_of("bundled")
     if options.write:
-        (place / FILE).unlink(missing_ok=True)  # of another head, with which nothing would load
+        (BUNDLED / FILE).unlink(missing_ok=True)  # of another head, with which nothing would load
     root, scorer = data.folder("msrvtt"), load("bundled")
     videos = load_split(
         "msrvtt", "val", root, ids=root / "split_val.txt", label="1k-A frame subset"
@@ -47,7 +46,7 @@ def main() -> None:
     if bank is not None:
         print(f"with {len(bank.frames)} videos and photos from elsewhere")
         if options.write:
-            print(f"wrote {bank.save(place)}")
+            print(f"wrote {bank.save(BUNDLED)}")
 
 
 def some(kind: str) -> Split:

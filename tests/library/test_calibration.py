@@ -88,7 +88,6 @@ def test_an_index_is_calibrated_on_the_scores_that_a_search_gives(place, searche
         date="2026-11-21",
     )
     assert done.card.valid_for == expected.valid_for
-    assert not done.card.refused
     asked = QueryContext(words=words)
     np.testing.assert_allclose(
         done.card.p_right(scores, asked)[1], expected.p_right(scores, asked)[1], atol=1e-3
@@ -119,13 +118,6 @@ def test_queries_that_nothing_answers_change_no_percentage(place, searcher, tmp_
     assert (done.absent, done.not_found) == (30, 20)
     alone = calibrated(searcher, place.file, date="2026-11-21").card
     assert (done.card.present, done.card.first) == (alone.present, alone.first)
-
-
-def test_labels_that_tell_nothing_are_refused(place, copied, monkeypatch):
-    monkeypatch.setattr("sureshot.trust.fit._refusal", lambda quality: "They tell nothing.")
-    done = calibrate(place.file, db=copied)
-    assert done.to_dict()["refused"] == done.card.refused == "They tell nothing."
-    assert done.file is None and not (copied / "trust.json").exists()
 
 
 @pytest.mark.parametrize(
@@ -210,7 +202,7 @@ def test_five_judgements_move_the_card_of_the_model(searcher, carded, place, tmp
     done = calibrated(searcher, written(tmp_path / "five", place.labels[:5]))
     own = done.card.personal
     assert (own.queries, own.absent) == (5, 0)
-    assert not done.card.refused and done.card.valid_for == carded.valid_for
+    assert done.card.valid_for == carded.valid_for
     assert min(own.before, own.right) <= own.after <= max(own.before, own.right)
     assert repr(done).startswith("Calibrated on 5 judged queries (five).")
     assert done.to_dict()["personal"]["queries"] == 5

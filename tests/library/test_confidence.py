@@ -196,12 +196,6 @@ def test_answers_that_are_judged_together_say_what_each_says_alone(card):
         assert [h.probability for h in shown] == pytest.approx([h.probability for h in alone])
 
 
-def test_a_refused_card_gives_no_percentages_and_says_why(card):
-    shown = said(replace(card, refused="They tell nothing."), [0.9], 0.9)
-    assert (shown.status, shown.confidence) == ("not calibrated", None)
-    assert shown.warnings == ("They tell nothing.",)
-
-
 def test_a_library_that_has_outgrown_the_card_is_told_of(card):
     assert said(card, [0.9], 0.9, videos=300).warnings == ()
     (warning,) = said(card, [0.9], 0.9, videos=301).warnings
@@ -218,12 +212,12 @@ def test_a_list_that_is_half_of_the_library_is_none(card):
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):
     print_of, model = card.valid_for.model, tmp_path / "model"
     model.mkdir()
-    assert find_card(str(place), str(model), print_of, None) == (None, False, ())
+    assert find_card(str(place), str(model), print_of, None) == (None, ())
     other = replace(card, valid_for=replace(card.valid_for, dataset="the model's own"))
     (model / CARD).write_text(other.to_json(), "utf-8")
-    assert find_card(str(place), str(model), print_of, None) == (other, False, ())
+    assert find_card(str(place), str(model), print_of, None) == (other, ())
     beside(place, card)
-    assert find_card(str(place), str(model), print_of, None) == (card, True, ())
+    assert find_card(str(place), str(model), print_of, None) == (card, ())
 
 
 def test_a_reference_card_of_this_user_serves_a_model_without_one(place, card, monkeypatch):
@@ -233,11 +227,13 @@ def test_a_reference_card_of_this_user_serves_a_model_without_one(place, card, m
     kept = reference_card(print_of)
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_text(card.to_json(), "utf-8")
-    (place / "openai" / "clip").mkdir(parents=True)
+    below = place / "openai" / "clip-b" / CARD
+    below.parent.mkdir(parents=True)
+    below.write_text("of another model")
     monkeypatch.chdir(place)
-    assert find_card(str(place), "openai/clip-b", print_of, None) == (card, False, ())
+    assert find_card(str(place), "openai/clip-b", print_of, None) == (card, ())
     kept.write_text("damaged", "utf-8")
-    found, _, wrong = find_card(str(place), "openai/clip-b", print_of, None)
+    found, wrong = find_card(str(place), "openai/clip-b", print_of, None)
     assert found is None and "not JSON" in wrong[0]
 
 
@@ -249,14 +245,14 @@ def test_a_damaged_card_of_the_index_is_reported_where_the_model_has_one(
     monkeypatch.setattr("sureshot.library.confidence.home_of", lambda model: tmp_path / "model")
     (place / CARD).write_text(card.to_json()[:100], "utf-8")
     answer = open_index(place).search("red")
-    assert answer.confidence is not None and not answer.confidence.personal
+    assert answer.confidence is not None and "a simulation" in answer.confidence.valid_for
     assert any("not JSON" in warning for warning in answer.warnings)
 
 
 def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     fingerprint = load_encoder("bundled").fingerprint
     bank = bank_of("bundled", fingerprint)
-    card, _, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
+    card, warnings = find_card(str(tmp_path), "bundled", fingerprint, bank)
     assert warnings == () and card is not None
-    assert "MSR-VTT" in card.valid_for.dataset and not card.refused
+    assert "MSR-VTT" in card.valid_for.dataset and card.may_be_sure
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)

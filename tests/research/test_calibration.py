@@ -53,7 +53,7 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
 def test_a_split_becomes_the_card_of_a_model(tmp_path):
     data = split_of_photos(tmp_path, captions=4)
     asked = {"cache": tmp_path / "cache", "date": "2026-11-30"}
-    done = calibrate("tiny", "pairs", data, to=tmp_path / "card.json", **asked)
+    done = calibrate("tiny", data, to=tmp_path / "card.json", **asked)
     assert done.file == tmp_path / "card.json"
     assert Calibration.from_json(done.file.read_text("utf-8")) == done.card
     assert done.card.valid_for.dataset == "pairs pairs.csv val, 60 videos, 240 captions"
@@ -62,7 +62,8 @@ def test_a_split_becomes_the_card_of_a_model(tmp_path):
     scores, owner = similarity(scorer.raw, features), split.owner()
     part = labelled(scores, owner[:, None] == np.arange(60), owner, known_of(scorer, features))
     about = {"dataset": features.split.title(), "date": "2026-11-30"}
+    about |= {"source": "reference", "photos": True}
     assert done.card == fit_card([part], model=scorer.fingerprint, **about)
     assert done.gallery == 60
-    again = calibrate("tiny", "pairs", data, save=False, **asked)
+    again = calibrate("tiny", data, save=False, **asked)
     assert (again.file, again.card) == (None, done.card)

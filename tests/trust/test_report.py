@@ -251,9 +251,7 @@ def test_what_speaks_against_a_card_is_a_warning(some):
     (same,) = warnings(card_of(some, dataset="these data"))
     assert "on the data it is measured on" in same
     assert warnings(card_of(some, dataset="others")) == warnings(card_of(some), "") == ()
-    card = replace(card_of(world(seed=9, videos=100, captions=2)), refused="It does not separate.")
-    assert warnings(card) == (
-        "The card refuses percentages. It does not separate.",
+    assert warnings(card_of(world(seed=9, videos=100, captions=2))) == (
         "The gallery has 200 videos, and the card was made with 10 to 100; its probabilities are "
         "extrapolated.",
     )
@@ -290,8 +288,6 @@ def easy():
     ("made", "why"),
     [
         (world(videos=30), "Only 24 queries have"),
-        (world(videos=300, blind=True), "right first hit"),
-        (easy(), "wrong first hit"),
     ],
 )
 def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made, why):
@@ -303,13 +299,6 @@ def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made,
     assert "! Nothing could be calibrated. Part of these queries" in report.text()
     assert max(map(len, report.text().splitlines())) <= 100
     json.dumps(report.to_dict(), allow_nan=False)
-
-
-def test_fits_that_would_be_refused_are_a_warning(some, monkeypatch):
-    monkeypatch.setattr("sureshot.trust.fit._refusal", lambda quality: "It separates nothing.")
-    report = measure(some.scores, some.video, **FEW)
-    assert report.warnings == ("Such a calibration would be refused. It separates nothing.",)
-    assert report.probabilities and "! Such a calibration would be refused." in report.text()
 
 
 @pytest.mark.parametrize(

@@ -192,7 +192,7 @@ def _offer_percentages(model: str, db: str | None) -> None:
     if searcher.learned_from() == "not calibrated":
         console(err=True).print(
             f"Searches with {plain(model)} show no percentages yet. Learn them once from captioned "
-            f"photographs: sureshot calibrate {shlex.quote(model)} --data flickr8k --root FOLDER",
+            f"photographs: sureshot calibrate {shlex.quote(model)} --reference FOLDER",
             soft_wrap=True,
         )
 

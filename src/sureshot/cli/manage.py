@@ -308,7 +308,8 @@ def _leave() -> None:
 CALIBRATE_EXAMPLES = examples(
     "sureshot calibrate",
     "sureshot calibrate --labels judged.csv --db ~/films-index --skip-unknown",
-    "sureshot calibrate runs/duq/model --data msrvtt --root ~/MSRVTT --split val",
+    "sureshot calibrate --reference ~/captioned-photos --db ~/films-index",
+    "sureshot calibrate runs/duq/model --reference msrvtt --root ~/MSRVTT",
 )
 
 
@@ -317,8 +318,8 @@ def calibrate(
         str | None,
         typer.Argument(
             metavar="MODEL",
-            help="With --data: folder of a checkpoint, or an encoder's name. With --labels: the "
-            "model of the index, if its folder has moved.",
+            help="With --reference: a checkpoint's folder or an encoder's name, if not the model "
+            "of the index. With --labels: the model of the index, if its folder has moved.",
         ),
     ] = None,
     labels: Annotated[
@@ -334,11 +335,16 @@ def calibrate(
         bool,
         typer.Option("--skip-unknown", help="Skip queries about videos that are not in the index."),
     ] = False,
-    data: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Dataset: msrvtt, msvd, … or pairs.")
+    reference: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PLACE",
+            help="Learn from other footage: a folder of photographs or videos with captions.csv, "
+            "or a dataset (flickr8k, msrvtt, …) in --root.",
+        ),
     ] = None,
     root: Annotated[
-        Path | None, path_option(metavar="PATH", help="Folder of the annotation files.")
+        Path | None, path_option(metavar="PATH", help="Folder of the dataset's annotation files.")
     ] = None,
     split: Annotated[
         str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
@@ -360,7 +366,7 @@ def calibrate(
             "--to",
             metavar="FILE",
             help="Where the card goes.",
-            show_default="in the index or the checkpoint",
+            show_default="where searches look for it",
         ),
     ] = None,
     date: Annotated[
@@ -372,18 +378,17 @@ def calibrate(
 ) -> int:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
-    Five judged searches are enough to adapt the model's percentages to your videos.
+    Five judged searches are enough to adapt the model's percentages to your videos. A model without
+    any, such as a CLIP, gets some from captioned photographs (--reference).
     """
-    if (labels is not None) + (data is not None) + show_card + forget > 1:
-        raise MistypedError(
-            "Give one of: --labels FILE, --show, --forget, or MODEL --data NAME --root PATH."
-        )
+    if (labels is not None) + (reference is not None) + show_card + forget > 1:
+        raise MistypedError("Give one of: --labels, --reference, --show, --forget.")
     if show_card or forget:
         return _print_card(library.open_index(db, model=model, device=device), forget, as_json)
     with Bar(console(err=True), "scoring") as bar:
-        if data is None:
+        if reference is None:
             if root is not None:
-                raise MistypedError("--root needs --data NAME as well.")
+                raise MistypedError("--root needs --reference NAME as well.")
             done = library.calibrate(
                 labels,
                 db=db,
@@ -394,14 +399,12 @@ def calibrate(
                 to=to,
                 progress=bar,
             )
-        elif model is None or root is None:
-            raise MistypedError("--data needs the MODEL and --root as well.")
         else:
             from sureshot import research
 
             done = research.calibrate(
-                absolute_model(model),
-                data,
+                absolute_model(model) if model else library.status(db).settings.model,
+                reference,
                 root,
                 split=split,
                 protocol=protocol,
@@ -419,7 +422,7 @@ def calibrate(
         print_json(done.to_dict())
     else:
         typer.echo(repr(done))
-    return 1 if done.card.refused else 0
+    return 0
 
 
 def _print_card(searcher: "Searcher", forget: bool, as_json: bool) -> int:

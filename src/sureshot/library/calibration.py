@@ -71,7 +71,7 @@ def calibrate(
             own file always are.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
-        save: whether to write the card. One that is refused is never written.
+        save: whether to write the card.
         progress: hears how many queries or windows are scored.
 
     Raises:

@@ -261,7 +261,7 @@ def _calibrated(store: Store) -> str:
     except ModelError:
         # Searching says which of the two it is.
         return "not calibrated; the model has changed since, or its bank is damaged"
-    card, _, warnings = find_card(store.location, model, store.fingerprint, bank)
+    card, warnings = find_card(store.location, model, store.fingerprint, bank)
     if card is not None:
         return f"calibrated on {describe_card(card)}"
     return "; ".join(("not calibrated", *warnings))

@@ -26,19 +26,18 @@ _LONGEST = 50  # moments of a list that somebody looks through, at most
 
 def find_card(
     index: str, model: str, fingerprint: str, bank: Bank | None
-) -> tuple[Calibration | None, bool, tuple[str, ...]]:
+) -> tuple[Calibration | None, tuple[str, ...]]:
     """The calibration card for an index and its model.
 
     Returns:
-        The card, if there is one; whether it was made on the library itself, or moved towards it;
-        and what is wrong with cards that cannot be used.
+        The card, if there is one; and what is wrong with cards that cannot be used.
     """
     place = index_folder(index)
     own, wrong = (None, ()) if place is None else _usable(place / CARD, fingerprint, bank)
     if own is not None:
-        return own, True, ()
+        return own, ()
     card, more = model_card(model, fingerprint, bank)
-    return card, False, (*wrong, *more)
+    return card, (*wrong, *more)
 
 
 def card_stamp(index: str) -> tuple[int, ...]:
@@ -60,9 +59,8 @@ def model_card(
     It is in the folder of the model, or among the cards of this user.
     """
     home = home_of(model)
-    places = [home / CARD] if home.is_dir() else []  # the name of a model of a hub is no folder
     wrong: tuple[str, ...] = ()
-    for place in (*places, reference_card(fingerprint)):
+    for place in (*([home / CARD] if home else []), reference_card(fingerprint)):
         card, more = _usable(place, fingerprint, bank)
         wrong += more
         if card is not None:
@@ -91,7 +89,6 @@ def judged(
     *,
     coverage: float,
     prior: float | None = None,
-    personal: bool = False,
 ) -> list[Answer]:
     """Answers from one library, with what a card says of them.
 
@@ -101,11 +98,7 @@ def judged(
         about: what else is known of the queries.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         prior: share of searches for what is here; None is that of the card.
-        personal: whether the card was made on the library itself, or moved towards it.
     """
-    if card.refused:
-        why = f"{card.refused.rstrip('.')}."
-        return [replace(answer, warnings=(*answer.warnings, why)) for answer in answers]
     rows = np.full((len(rivals), max(map(len, rivals))), -np.inf)
     for row, scores in zip(rows, rivals, strict=True):
         row[: len(scores)] = scores
@@ -126,17 +119,19 @@ def judged(
             plausible=few,
             prior=card.prior if prior is None else prior,
             valid_for=describe_card(card),
-            personal=personal,
+            personal=card.is_personal,
+            reference="" if card.may_be_sure else _footage(card),
         )
         here = float(present[number])
-        status: Status = "confident" if known.right >= CONFIDENT else "several plausible"
+        sure = CONFIDENT if card.may_be_sure else np.inf
+        status: Status = "confident" if known.right >= sure else "several plausible"
         found.append(
             replace(
                 answer,
                 hits=hits,
                 status="probably not here" if absent[number] else status,
                 present=here,
-                answerable="no" if absent[number] else "yes" if here >= CONFIDENT else "unknown",
+                answerable="no" if absent[number] else "yes" if here >= sure else "unknown",
                 confidence=known,
                 warnings=(*answer.warnings, *warnings),
             )
@@ -168,6 +163,11 @@ def _outgrown(card: Calibration, videos: int) -> tuple[str, ...]:
         f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most "
         f"{card.valid_for.largest}, so these may be too high. Judging helps (`sureshot judge`).",
     )
+
+
+def _footage(card: Calibration) -> str:
+    """What a card was learned on, in a word."""
+    return "photographs" if card.valid_for.photos else "other videos"
 
 
 def describe_card(card: Calibration) -> str:

@@ -303,6 +303,8 @@ class Confidence:
             known.
         valid_for: what the labels were of, in words.
         personal: whether judgements of the library itself moved the numbers.
+        reference: what other footage alone the numbers were learned on, such as "photographs"; then
+            no answer is called sure. Else empty.
     """
 
     right: float
@@ -311,6 +313,7 @@ class Confidence:
     prior: float
     valid_for: str
     personal: bool = False
+    reference: str = ""
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
@@ -409,6 +412,11 @@ class Answer:
             return "".join(NOT_CALIBRATED) if self.hits else ""
         if not self.hits:
             return ""
+        if self.confidence.reference:
+            return (
+                f"Percentages were learned on {self.confidence.reference}; on yours they are often "
+                "too low."
+            )
         whose = "your own judgements" if self.confidence.personal else "other people's videos"
         return f"Percentages are calibrated on {whose}."
 

@@ -274,7 +274,7 @@ class Searcher:
         )
         self._found_card = stamp, found
 
-    def _current_card(self) -> tuple[Calibration | None, bool, tuple[str, ...]]:
+    def _current_card(self) -> tuple[Calibration | None, tuple[str, ...]]:
         """The card as `find_card` returns it; another process may have written or deleted it."""
         if confidence.card_stamp(self.store.location) != self._found_card[0]:
             self.refresh_card()
@@ -282,7 +282,7 @@ class Searcher:
 
     def learned_from(self) -> str:
         """What percentages are learned from, or why there are none."""
-        card, _, warnings = self._current_card()
+        card, warnings = self._current_card()
         if card is None:
             return "; ".join(("not calibrated", *warnings))
         return confidence.describe_card(card)
@@ -551,7 +551,7 @@ class Searcher:
         asked = rankings[0].query
         searched = self.store.count(asked.folder)
         answers = [self._answer(ranking, searched) for ranking in rankings]
-        card, personal, warnings = self._current_card()
+        card, warnings = self._current_card()
         if card is None:
             return [_noted(answer, *warnings) for answer in answers]
         rows = []
@@ -570,7 +570,6 @@ class Searcher:
             self._context([rankings[row].query for row in rows], searched),
             coverage=asked.coverage,
             prior=1.0 if asked.present else asked.prior,
-            personal=personal,
         )
         for row, answer in zip(rows, judged, strict=True):
             answers[row] = confidence.likely(_noted(answer, *warnings), asked.min)

@@ -32,6 +32,7 @@ from sureshot.settings import read_json
 
 FILE = "bank.safetensors"
 CONFIG = "config.json"  # of a checkpoint
+BUNDLED = Path(encoders.__file__).parent  # what belongs to the bundled model
 NEAREST = 4  # videos from elsewhere that are averaged
 _NAMES = ("model", "source", "k", "weight")
 
@@ -138,12 +139,19 @@ class Bank:
 
 def bank_of(name: str, fingerprint: str) -> Bank | None:
     """The bank of a model; None if it has none."""
-    return Bank.load(home_of(name), fingerprint)
+    home = home_of(name)
+    return None if home is None else Bank.load(home, fingerprint)
 
 
-def home_of(model: str) -> Path:
-    """The folder of what belongs to a model; of the bundled one in the package."""
-    return Path(encoders.__file__).parent if model == "bundled" else expand(model)
+def home_of(model: str) -> Path | None:
+    """The folder of what belongs to a model; of the bundled one in the package.
+
+    None for a model of a hub, whose name is no folder below the current one.
+    """
+    if model == "bundled":
+        return BUNDLED
+    home = expand(model)
+    return home if home.is_absolute() else None
 
 
 def is_checkpoint(folder: str | Path) -> bool:

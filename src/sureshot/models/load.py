@@ -37,7 +37,7 @@ from sureshot.models.similarity import (
     Similarity,
     similarity_for,
 )
-from sureshot.paths import expand, is_folder_at
+from sureshot.paths import absolute_model, expand, is_folder_at
 
 if TYPE_CHECKING:
     from sureshot.models.checkpoint import Checkpoint
@@ -232,9 +232,11 @@ def load(name: str | Path, device: str | None = None) -> Scorer:
             since it was trained, or its bank cannot be used.
     """
     scorer = _without_bank(str(name), device)
-    if scorer.searchable is None or not (home_of(scorer.name) / FILE).is_file():
+    place = scorer.name if scorer.name in _BUILT_IN else absolute_model(scorer.name)
+    home = home_of(place)
+    if scorer.searchable is None or home is None or not (home / FILE).is_file():
         return scorer
-    return replace(scorer, bank=bank_of(scorer.name, scorer.fingerprint))
+    return replace(scorer, bank=bank_of(place, scorer.fingerprint))
 
 
 def load_searchable(

@@ -1,14 +1,15 @@
-"""A calibration card from a split of a data set."""
+"""A calibration card from captioned photographs or videos that are not the user's."""
 
 from pathlib import Path
 
 import numpy as np
 
-from sureshot.datasets import Split
-from sureshot.errors import SureshotError, option, reason_of
+from sureshot.datasets import NAMES, Split
+from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.files import CARD
+from sureshot.media.discover import PHOTO_SUFFIXES
 from sureshot.models.load import Scorer, load
-from sureshot.paths import absolute, expand, reference_card
+from sureshot.paths import absolute, exists_at, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     check_experts,
@@ -19,13 +20,14 @@ from sureshot.research.evaluation import (
     training_splits,
 )
 from sureshot.research.scores import known_of, ranking
+from sureshot.text import plain
 from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled
 
 
 def calibrate(
     model: str | Path,
-    data: str,
-    root: str | Path,
+    reference: str | Path,
+    root: str | Path | None = None,
     *,
     split: str = "val",
     protocol: str | None = None,
@@ -40,17 +42,20 @@ def calibrate(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Calibrated:
-    """Learn from a split of a data set how sure the answers of a model are.
+    """Learn how sure the answers of a model are from captioned footage from elsewhere.
 
-    Searches with the model then show percentages, unless their index has a card of its own. Other
-    arguments are as of `sureshot.research.evaluation.evaluate`.
+    Searches with the model then show percentages, which say where they are from, unless their index
+    has a card of its own. Other arguments are as of `sureshot.research.evaluation.evaluate`.
 
     Args:
+        reference: name of a data set, or the folder of photographs or videos with captions, as
+            `sureshot.datasets.pairs` reads it.
+        root: folder of the data set's annotation files.
         split: ``val`` or ``test``; never what the model was trained on.
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is where searches look for it: in the folder of the checkpoint,
             or, of an encoder such as a CLIP, among the data of this user.
-        save: whether to write the card. One that is refused is never written.
+        save: whether to write the card.
 
     Raises:
         ArgumentError: the date is not one, or experts are missing or one too many.
@@ -60,7 +65,8 @@ def calibrate(
     day = date_or_today(date)
     notes = Notes(progress or Silent())
     scorer = load(model, device)
-    source = source_of(data, root, split, protocol, videos, ids, label, experts)
+    data, place = _place(reference, root)
+    source = source_of(data, place, split, protocol, videos, ids, label, experts)
     check_experts(scorer, source.experts)
     file = None
     if save:
@@ -78,13 +84,36 @@ def calibrate(
         bank=None if scorer.bank is None else scorer.bank.digest,
         dataset=features.split.title(),
         date=day,
+        source="reference",
+        photos=all(item.path.suffix.lower() in PHOTO_SUFFIXES for item in features.split.items),
     )
     done = Calibrated(card=card, gallery=scores.shape[1])
     return done if file is None else done.saved(file)
 
 
+def _place(reference: str | Path, root: str | Path | None) -> tuple[str, str | Path]:
+    """The data set that a reference names, and its place."""
+    if str(reference) in NAMES:
+        if root is None:
+            raise ArgumentError(
+                f"{reference} is a data set; name the folder that has it with {option('root')}."
+            )
+        return str(reference), root
+    if root is not None or not exists_at(reference):
+        raise ArgumentError(
+            f"The reference {plain(reference)} is neither a data set ({', '.join(NAMES)}) nor a "
+            "folder of photographs or videos with captions.csv."
+        )
+    return "pairs", reference
+
+
 def card_of_model(scorer: Scorer) -> Path:
     """The file of the card of a model: of a checkpoint in its folder, else of this user."""
+    if scorer.name == "bundled":
+        raise SureshotError(
+            "The bundled model brings percentages that were measured on several data sets. Judge "
+            f"searches of your own to move them, or name a file for a card with {option('to')}."
+        )
     if scorer.model is not None:
         return expand(scorer.name) / CARD
     file = reference_card(scorer.fingerprint)

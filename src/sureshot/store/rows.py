@@ -596,10 +596,11 @@ def query_vector(
 @lru_cache(maxsize=4)
 def _correction(model: str, fingerprint: str) -> HubCorrected | None:
     """The hub correction of an encoder alone; None where there is none that can be used."""
-    if not (home_of(model) / FILE).is_file():
+    home = home_of(model)
+    if home is None or not (home / FILE).is_file():
         return None
     try:
-        bank = None if is_checkpoint(home_of(model)) else bank_of(model, fingerprint)
+        bank = None if is_checkpoint(home) else bank_of(model, fingerprint)
     except ModelError:  # a search says so; it costs candidates only
         return None
     return None if bank is None else HubCorrected(MeanFrames(), bank)

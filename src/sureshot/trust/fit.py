@@ -27,6 +27,7 @@ from sureshot.trust.card import (
     Logistic,
     Personal,
     Quality,
+    Source,
     Validity,
     save_card,
 )
@@ -172,8 +173,11 @@ def labelled(
 
 
 QUERIES = 50  # fewer are not calibrated on
-VIDEOS = 20
-OUTCOMES = 20  # right ones, and wrong ones
+_OF_A_KIND = 20  # videos with keywords, and with sentences, for a table of either
+# Coefficients and bias of `QUERY_SIGNALS` and `RESULT_SIGNALS` where few labels say otherwise.
+_PRESENT = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_FIRST = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
+_LATER = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
 _FITTED = 1500  # queries of one data set that probabilities are fitted to, at most
 _KEPT = 200  # depths of one size on the card, at most
 _RESAMPLES = 200
@@ -187,22 +191,21 @@ def fit_card(
     bank: str | None = None,
     dataset: str = "",
     date: str = "",
+    source: Source = "judgements",
+    photos: bool = False,
     seed: int = 0,
 ) -> Calibration:
     """Calibrate on labelled queries of one data set, or of several, which weigh the same.
-
-    The card's ``refused`` says so where, on queries that it was not fitted to, the probabilities do
-    not separate right from wrong first results.
 
     Args:
         galleries: labelled queries that no model was trained on or chosen by. Of all, or of none,
             the background and the number of words are known.
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
+        source, photos: as of `sureshot.trust.card.Validity`.
 
     Raises:
-        SureshotError: fewer than 50 queries or 20 videos, or fewer than 20 right or 20 wrong first
-            results.
+        SureshotError: fewer than 50 queries with a right video.
     """
     rng = np.random.default_rng(seed)
     _check_enough(galleries)
@@ -210,9 +213,8 @@ def fit_card(
     each = sum(len(part.video) for part in parts) / len(parts)  # of every data set in the fit
     cases = _Cases.joined([_Cases.of(part, number, each, rng) for number, part in enumerate(parts)])
     kinds = [len(np.unique(cases.video[cases.few == few])) for few in (False, True)]
-    if min(kinds) < VIDEOS:  # the fewer say nothing by themselves, and count with the others
+    if min(kinds) < _OF_A_KIND:  # the fewer say nothing by themselves, and count with the others
         cases = replace(cases, few=np.zeros_like(cases.few))
-    quality = _quality(cases, rng)
     present, first, later = _fit(cases)
     known = galleries[0].about
     return Calibration(
@@ -227,14 +229,15 @@ def fit_card(
             words=known.words is not None,
             dataset=dataset,
             date=date,
+            source=source,
+            photos=photos,
         ),
-        refused=_refusal(quality),
         present=present,
         first=first,
         later=later,
         absent_below=(_absent_below(cases, present, False), _absent_below(cases, present, True)),
         depths=_depths(cases),
-        quality=quality,
+        quality=_quality(cases, rng),
     )
 
 
@@ -324,9 +327,9 @@ def _fit(cases: _Cases) -> tuple[Logistic, Logistic, Logistic]:
     later = there.shown[:, 1:]
     weight = np.broadcast_to(there.weight[:, None], later.shape)[later]
     return (
-        Logistic.fit(cases.query, cases.present, cases.weight),
-        Logistic.fit(there.query, there.right, there.weight),
-        Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight),
+        Logistic.fit(cases.query, cases.present, cases.weight, _PRESENT),
+        Logistic.fit(there.query, there.right, there.weight, _FIRST),
+        Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight, _LATER),
     )
 
 
@@ -367,13 +370,17 @@ def _depths(cases: _Cases) -> tuple[Depths, ...]:
     return tuple(found)
 
 
-def _quality(cases: _Cases, rng: np.random.Generator) -> Quality:
+def _quality(cases: _Cases, rng: np.random.Generator) -> Quality | None:
     """How good probabilities are that were fitted to the queries of the other half of the videos.
+
+    None where there are too few videos, or all first results are right or wrong.
 
     They are judged in the whole galleries alone: smaller ones are easier, so that a mixture of
     sizes would tell right from wrong by the size.
     """
     names, place = np.unique(cases.video, return_inverse=True)
+    if len(names) < _OF_A_KIND or not cases.right.any():
+        return None
     half = rng.permutation(len(names))[place] % 2
     number = cases.video // _APART
     largest = np.array([cases.size[number == n].max() for n in range(number.max() + 1)])
@@ -402,38 +409,13 @@ def _quality(cases: _Cases, rng: np.random.Generator) -> Quality:
     )
 
 
-def _refusal(judged: Quality) -> str:
-    if judged.auroc_low <= 0.5:
-        return (
-            "On labelled queries that it was not fitted to the probability does not tell right "
-            f"from wrong first results (AUROC {judged.auroc:.2f}, from {judged.auroc_low:.2f} to "
-            f"{judged.auroc_high:.2f}); judge more queries or use a better model."
-        )
-    if judged.brier >= judged.brier_base:
-        return (
-            "On labelled queries that it was not fitted to the probability is no better than "
-            f"always saying {100 * judged.share:.0f} % (Brier score {judged.brier:.3f} against "
-            f"{judged.brier_base:.3f}); judge more queries."
-        )
-    return ""
-
-
 def _check_enough(galleries: Sequence[Labelled]) -> None:
-    queries = sum(len(part.video) for part in galleries)
-    videos = sum(part.video_count for part in galleries)
-    right = sum(int(part.first_is_right().sum()) for part in galleries)
-    wrong = queries - right
-    wanted = [
-        (queries, QUERIES, f"{counted(queries, 'query has', 'queries have')} a right video"),
-        (videos, VIDEOS, f"{counted(videos, 'video is', 'videos are')} right for a query"),
-        (right, OUTCOMES, f"{counted(right, 'query has', 'queries have')} a right first hit"),
-        (wrong, OUTCOMES, f"{counted(wrong, 'query has', 'queries have')} a wrong first hit"),
-    ]
-    for count, least, few in wanted:
-        if count < least:
-            raise SureshotError(
-                f"Only {few}; {least} are needed for percentages. Judge more queries."
-            )
+    count = sum(len(part.video) for part in galleries)
+    if count < QUERIES:
+        raise SureshotError(
+            f"Only {counted(count, 'query has', 'queries have')} a right video; {QUERIES} are "
+            "needed for percentages. Judge more queries."
+        )
 
 
 JUDGED = 5  # queries that percentages are learned from, at least
@@ -565,7 +547,7 @@ class Calibrated:
         not_found: number of queries for which no right video was found.
         left_out: number of queries about videos that are not in the index.
         labels: name of the file of judgements, if there was one.
-        file: where the card is; None where it was refused or not to be saved.
+        file: where the card is; None where it was not to be saved.
     """
 
     card: Calibration
@@ -577,9 +559,7 @@ class Calibrated:
     file: Path | None = None
 
     def saved(self, file: Path) -> "Calibrated":
-        """The same with its card in a file. A refused card is not written; an older one stays."""
-        if self.card.refused:
-            return self
+        """The same with its card in a file."""
         save_card(self.card, file)
         return replace(self, file=file)
 
@@ -588,7 +568,6 @@ class Calibrated:
         card = self.card
         return {
             "card": None if self.file is None else printable(self.file),
-            "refused": card.refused,
             "valid_for": to_values(card.valid_for),
             "gallery": self.gallery,
             "absent": self.absent,
@@ -632,9 +611,6 @@ class Calibrated:
                 "  Queries with nothing right here are separated from the others with AUROC "
                 f"{quality.absent_auroc:.2f}.",
             ]
-        if card.refused:
-            stays = "Any existing calibration card is kept."
-            return "\n".join([*lines, f"No percentages and no card: {plain(card.refused)} {stays}"])
         lines += [
             f"Valid for this model, libraries of {valid.smallest} to {valid.largest} "
             f"moments and queries like these. Date: {plain(valid.date)}."

@@ -626,7 +626,7 @@ def measure(
             orders=orders(confidences, graded),
             confidences=confidences,
         )
-    calibration, warnings = _described([one for one, _ in parts], card, report)
+    calibration, warnings = _described(len(parts), card, report)
     found = predict_unseen(parts, scores, owner, about)
     ours = found.known[:, 0]
     confidences = {OURS: ours, **confidences}
@@ -715,16 +715,15 @@ def _nothing(scores: Scores, owner: Owners, right: Bool[np.ndarray, " queries"])
 
 
 def _described(
-    fitted: Sequence[Calibration], card: Calibration | None, report: TrustReport
+    parts: int, card: Calibration | None, report: TrustReport
 ) -> tuple[str, tuple[str, ...]]:
     """How it was calibrated, and what speaks against the numbers."""
     if card is None:
         calibration = (
-            f"Calibrated on these queries, in {len(fitted)} parts by video: no query is judged by "
+            f"Calibrated on these queries, in {parts} parts by video: no query is judged by "
             "a fit that saw its video."
         )
-        refusals = dict.fromkeys(one.refused for one in fitted if one.refused)
-        return calibration, tuple(f"Such a calibration would be refused. {why}" for why in refusals)
+        return calibration, ()
     valid = card.valid_for
     calibration = (
         f"Calibrated by a card that was made on {valid.queries} queries about {valid.videos} "
@@ -736,8 +735,6 @@ def _described(
             "The card was made on the data it is measured on, so its numbers are too good. "
             f"Measure on another split, or leave out {option('card')}."
         )
-    if card.refused:
-        warnings.append(f"The card refuses percentages. {card.refused}")
     if not valid.smallest <= report.videos <= valid.largest:
         warnings.append(
             f"The gallery has {report.videos} videos, and the card was made with {valid.smallest} "

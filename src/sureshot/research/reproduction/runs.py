@@ -401,7 +401,7 @@ def first_hit_percentages(
         card = fit_card([labelled(similarity(method, known), relevance(split), split.owner())])
     except SureshotError:  # too few captions, or too few that are found or missed
         return None
-    return None if card.refused else card.p_first(scores)
+    return card.p_first(scores)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ Films are joined from MSR-VTT validation videos, or from the 26 clips, each on s
 seconds at least (with ``--takes 2`` in two pieces, as in `benchmarks.films`), and captions of each
 video are asked of all films together. Every video asked for is there, and searches are told so. A
 moment is right where its best frame lies in a video one of whose captions holds all content words
-of the query (`benchmarks.relevance`), or in the one that the query was written for. A scene counts
-once: a moment of a video that a better one shows is passed over. ``--without MSR-VTT`` first makes
-a card of the other data sets alone; without it the card that ships is measured.
+of the query (`sureshot.research.queries`), or in the one that the query was written for. A scene
+counts once: a moment of a video that a better one shows is passed over. ``--without MSR-VTT`` first
+makes a card of the other data sets alone; without it the card that ships is measured.
 """
 
 import argparse
@@ -21,7 +21,6 @@ from jaxtyping import Bool, Float
 
 from benchmarks import trust
 from benchmarks.films import LEAST, Interval, captioned, join_several
-from benchmarks.relevance import by_words
 from sureshot.files import CARD
 from sureshot.library.confidence import CONFIDENT
 from sureshot.library.indexing import ingest
@@ -29,6 +28,7 @@ from sureshot.library.results import Hit
 from sureshot.library.search import Searcher
 from sureshot.metrics.confidence import ece, ece_floor
 from sureshot.models.load import load, load_searchable
+from sureshot.research.queries import by_words
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from sureshot.trust.card import save_card

@@ -29,7 +29,7 @@ from jaxtyping import Bool, Float
 
 from benchmarks import data
 from benchmarks.bundled.items import rooms as held_out_rooms
-from benchmarks.relevance import by_words, keywords
+from sureshot.research.queries import by_words, keywords
 
 _KEYWORDS = 300
 

@@ -8,7 +8,7 @@ The card is made of four data sets, MSR-VTT and Flickr8k validation and test, ea
 kinds: captions, keywords (one to three words of a caption), questions (a caption in a sentence
 around it) and short ones (the first half of a caption). No model was trained on these videos; its
 epochs were chosen on the validation videos. Right is every video with a caption that holds all
-content words of the query (`benchmarks.relevance`), and the one that it was written for; of
+content words of the query (`sureshot.research.queries`), and the one that it was written for; of
 sentences that is a part of what a person would call right. Each query is asked with its right
 videos in the library and without them.
 
@@ -28,7 +28,6 @@ from typing import Any
 import numpy as np
 
 from benchmarks import data
-from benchmarks.relevance import by_words, keywords
 from sureshot.datasets import Split, load_split
 from sureshot.datasets.split import Caption, Item
 from sureshot.files import CARD
@@ -48,23 +47,14 @@ from sureshot.research.canvas import (
     save_figure,
 )
 from sureshot.research.features import SplitFeatures, caption_features, extract
+from sureshot.research.queries import by_words, kinds
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import Calibration, save_card
 from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_card, labelled
 
 KINDS = ("captions", "keywords", "questions", "short")
 _EACH = {"msrvtt": 5, "flickr8k": 2}  # captions of a video; more teach little more
-_WORDS, _SENTENCES = 500, 600  # queries of the other kinds
 _SIZES = (40, 150, 1000)  # videos of a library
-_QUESTIONS = (
-    "where is the video of {}",
-    "show me {}",
-    "is there a clip in which {}?",
-    "find {}",
-    "do I have a video where {}",
-    "when does {}",
-    "the one with {}",
-)
 _JUDGED, _SHOWN = (5, 10, 20, 50), 3  # searches that somebody judges, and hits of each
 _COVERAGE = 0.9
 _BINS = np.array([0, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.01])
@@ -146,45 +136,19 @@ def _asked(
         captions: the split with all captions that say what is right.
         others: other videos of the library.
     """
-    split = features.split
-    texts, owner = split.texts(), split.owner()
-    words = keywords(texts, min(_WORDS, 20 * len(split.items)), rng)
-    fitting = by_words(words, texts, owner, len(split.items))
-    some = rng.permutation(len(texts))[:_SENTENCES]
-    plain = [texts[row].strip().rstrip(".") for row in some]
-    asked: dict[str, tuple[Sequence[str], Any, Sequence[str] | None]] = {
-        "captions": (texts, owner, texts),
-        "keywords": (words, [int(rng.choice(np.flatnonzero(row))) for row in fitting], words),
-        "questions": (
-            [str(rng.choice(_QUESTIONS)).format(text.lower()) for text in plain],
-            owner[some],
-            plain,
-        ),
-        "short": (
-            [" ".join(text.split()[: max(3, len(text.split()) // 2)]) for text in plain],
-            owner[some],
-            None,
-        ),
-    }
-    found = {}
-    for kind, (queries, own, content) in asked.items():
+    split, found = features.split, {}
+    for kind, (queries, own, content) in kinds(split, rng).items():
         named = tuple(Caption(text, int(video)) for text, video in zip(queries, own, strict=True))
         seen = caption_features(replace(split, captions=named), scorer.encoder, cache=cache)
         parts, right = [], []
-        for gallery, all_captions in ((features, captions), *((one, one.split) for one in others)):
-            parts.append(ranking(scorer, gallery, seen).astype(np.float64))
-            right.append(
-                by_words(
-                    content or queries,
-                    all_captions.texts(),
-                    all_captions.owner(),
-                    parts[-1].shape[1],
-                )
-            )
+        for gallery, said in ((features, captions), *((one, one.split) for one in others)):
+            scores = ranking(scorer, gallery, seen).astype(np.float64)
+            parts.append(scores)
+            right.append(by_words(content or queries, said.texts(), said.owner(), scores.shape[1]))
         relevant = np.concatenate(right, axis=1)
-        relevant[np.arange(len(queries)), np.asarray(own)] = True
+        relevant[np.arange(len(queries)), own] = True
         scores = np.concatenate(parts, axis=1)
-        found[kind] = labelled(scores, relevant, np.asarray(own), known_of(scorer, seen))
+        found[kind] = labelled(scores, relevant, own, known_of(scorer, seen))
     return found
 
 

@@ -24,9 +24,9 @@ from benchmarks.bundled.heads import contrast
 from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
-from benchmarks.relevance import LISTED
 from sureshot.files import replace_file
 from sureshot.models.encoders.bundled import TUNED_BLOCK, TUNED_LAYERS
+from sureshot.research.queries import LISTED
 
 _PHRASE = 3  # words of a phrase at most
 _LEAST, _MOST = 7, 9  # side of a square that is cropped, where a whole frame has some 10 x 10

@@ -1,6 +1,7 @@
 """`sureshot calibrate`, as a person types it, and the searches that follow."""
 
 import json
+import re
 
 import pytest
 
@@ -79,6 +80,7 @@ def test_what_was_learned_is_json_too(calibrate, tmp_path):
     assert (found["absent"], found["not_found"], found["left_out"]) == (40, 0, 0)
     assert found["prior"] == 0.5
 
+
 @pytest.mark.parametrize(
     "arguments, said",
     [
@@ -106,9 +108,9 @@ def photos(tmp_path_factory):
 
 @pytest.fixture
 def of_split(sureshot, photos):
-    def call(model, *arguments):
+    def call(*arguments):
         data = ("--reference", photos, "--cache", photos.parent / "cache")
-        return sureshot("calibrate", model, *data, *arguments)
+        return sureshot("calibrate", *arguments, *data)
 
     return call
 
@@ -117,7 +119,11 @@ def test_a_card_of_a_split_knows_the_video_of_each_caption(of_split, tmp_path):
     ran = of_split("tiny", "--to", tmp_path / "card.json")
     assert ran.code == 0, ran.err
     assert "pairs pairs.csv val, 60 videos, 240 captions" in ran.err
-    assert ran.out.startswith("Calibrated on 240 queries about 60 videos (pairs pairs.csv val")
+    assert re.match(
+        r"Calibrated on \d+ queries about 60 photographs \(pairs pairs.csv val", ran.out
+    )
+    assert "Learned on 60 photographs alone: on yours percentages are often too low" in ran.out
+    assert "200 or more would be better" in ran.out
     card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
     assert card.valid_for.words
     assert card.mismatches(load_searchable("tiny").fingerprint, None) == ()
@@ -131,7 +137,7 @@ def test_a_card_in_a_checkpoint_is_found_by_searches_with_it(of_split, tmp_path)
     model = load_searchable(str(folder))
     card, warnings = find_card(str(tmp_path / "no-index"), model.name, model.fingerprint, None)
     assert warnings == ()
-    assert card is not None and card.valid_for.queries == 240
+    assert card is not None and card.valid_for.source == "reference"
 
 
 def test_an_encoder_without_percentages_gets_them_from_captioned_photographs(
@@ -143,10 +149,15 @@ def test_an_encoder_without_percentages_gets_them_from_captioned_photographs(
         "index", library.videos / "red.mp4", "--model", "tiny", "--db", tmp_path / "db"
     )
     assert "sureshot calibrate tiny --reference FOLDER" in offered.err + offered.out
-    ran = of_split("tiny")
+    monkeypatch.setenv("SURESHOT_DB", str(tmp_path / "db"))
+    ran = of_split()  # the model is that of the index
     assert ran.code == 0 and ".json" in ran.out.splitlines()[-1], ran.err
     answer = json.loads(sureshot("search", "red", "--db", tmp_path / "db", "--json").out)
     assert 0 < answer["present"] < 1 and not answer["confidence"]["personal"]
-    assert answer["confidence"]["valid_for"].startswith("240 queries about 60 videos (pairs")
+    assert "queries about 60 videos (pairs" in answer["confidence"]["valid_for"]
+    assert (answer["confidence"]["reference"], answer["answerable"]) == ("photographs", "unknown")
+    said = sureshot("search", "red", "--db", tmp_path / "db").out
+    assert "Percentages were learned on photographs; on yours they are often too low." in said
+    assert "Not sure" in said
     again = sureshot("index", library.videos / "red.mp4", "--db", tmp_path / "db", "--force")
     assert "sureshot calibrate" not in again.err + again.out

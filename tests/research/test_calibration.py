@@ -10,15 +10,20 @@ from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.load import load
 from sureshot.paths import reference_card
-from sureshot.research.calibration import calibrate, card_of_model, check_unseen
+from sureshot.research.calibration import asked, calibrate, card_of_model, check_unseen
 from sureshot.research.features import extract
-from sureshot.research.scores import known_of, similarity
+from sureshot.research.scores import similarity
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import Calibration
-from sureshot.trust.fit import fit_card, labelled
+from sureshot.trust.fit import fit_card
 from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls
+
+
+def test_the_bundled_model_keeps_the_percentages_it_brings(monkeypatch):
+    with pytest.raises(SureshotError, match=r"brings percentages.*--to"):
+        card_of_model(replace(load("tiny"), name="bundled"))
 
 
 def test_the_card_of_a_checkpoint_is_in_it_and_that_of_an_encoder_is_the_users(
@@ -52,18 +57,26 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
 
 def test_a_split_becomes_the_card_of_a_model(tmp_path):
     data = split_of_photos(tmp_path, captions=4)
-    asked = {"cache": tmp_path / "cache", "date": "2026-11-30"}
-    done = calibrate("tiny", data, to=tmp_path / "card.json", **asked)
+    known = {"cache": tmp_path / "cache", "date": "2026-11-30"}
+    done = calibrate("tiny", data, to=tmp_path / "card.json", **known)
     assert done.file == tmp_path / "card.json"
     assert Calibration.from_json(done.file.read_text("utf-8")) == done.card
     assert done.card.valid_for.dataset == "pairs pairs.csv val, 60 videos, 240 captions"
     scorer, split = load("tiny"), load_split("pairs", "val", data)
-    features = extract(split, scorer.encoder, frames=scorer.frames, cache=asked["cache"])
+    features = extract(split, scorer.encoder, frames=scorer.frames, cache=known["cache"])
+    captions, halves, keywords, questions = asked(scorer, features, known["cache"])
     scores, owner = similarity(scorer.raw, features), split.owner()
-    part = labelled(scores, owner[:, None] == np.arange(60), owner, known_of(scorer, features))
+    np.testing.assert_allclose(captions.scores, scores, atol=1e-6)
+    assert (captions.relevant == (owner[:, None] == np.arange(60))).all()
+    assert halves.relevant.sum() == len(halves.video) and questions.relevant.any(1).all()
+    assert (keywords.about.words <= 3).all() and keywords.relevant.sum(1).max() > 1
     about = {"dataset": features.split.title(), "date": "2026-11-30"}
     about |= {"source": "reference", "photos": True}
-    assert done.card == fit_card([part], model=scorer.fingerprint, **about)
-    assert done.gallery == 60
-    again = calibrate("tiny", data, save=False, **asked)
+    parts = [captions, halves, keywords, questions]
+    fitted = fit_card(parts, model=scorer.fingerprint, **about)
+    assert done.card.first == fitted.first and done.card.valid_for.source == "reference"
+    assert (done.gallery, done.card.valid_for.videos) == (60, 60)
+    other = fit_card(parts, model=scorer.fingerprint, **about | {"source": "tested"})
+    assert fitted.first.bias < other.first.bias and fitted.present == other.present
+    again = calibrate("tiny", data, save=False, **known)
     assert (again.file, again.card) == (None, done.card)

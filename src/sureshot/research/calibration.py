@@ -1,10 +1,11 @@
 """A calibration card from captioned photographs or videos that are not the user's."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from sureshot.datasets import NAMES, Split
+from sureshot.datasets import NAMES, Caption, Split
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.files import CARD
 from sureshot.media.discover import PHOTO_SUFFIXES
@@ -19,9 +20,11 @@ from sureshot.research.evaluation import (
     source_of,
     training_splits,
 )
+from sureshot.research.features import SplitFeatures, caption_features
+from sureshot.research.queries import by_words, kinds
 from sureshot.research.scores import known_of, ranking
 from sureshot.text import plain
-from sureshot.trust.fit import Calibrated, date_or_today, fit_card, labelled
+from sureshot.trust.fit import Calibrated, Labelled, date_or_today, fit_card, labelled
 
 
 def calibrate(
@@ -74,12 +77,8 @@ def calibrate(
     tested = read_source(source, notes)
     check_unseen(scorer, tested)
     features = encode(tested, scorer, notes, cache=cache)
-    scores, owner = ranking(scorer, features), features.split.owner()
-    about = known_of(scorer, features)
-    # Other videos that fit a caption count as wrong, since they are not labelled.
-    relevant = owner[:, None] == np.arange(scores.shape[1])
     card = fit_card(
-        [labelled(scores, relevant, owner, about)],
+        asked(scorer, features, cache),
         model=scorer.fingerprint,
         bank=None if scorer.bank is None else scorer.bank.digest,
         dataset=features.split.title(),
@@ -87,8 +86,28 @@ def calibrate(
         source="reference",
         photos=all(item.path.suffix.lower() in PHOTO_SUFFIXES for item in features.split.items),
     )
-    done = Calibrated(card=card, gallery=scores.shape[1])
+    count = len(features.videos)  # every kind is about the same ones
+    card = replace(card, valid_for=replace(card.valid_for, videos=count))
+    done = Calibrated(card=card, gallery=count)
     return done if file is None else done.saved(file)
+
+
+def asked(scorer: Scorer, features: SplitFeatures, cache: Path | None) -> list[Labelled]:
+    """The captions of a split, and keywords, questions and halves made of them, as queries.
+
+    A sentence is right about its own video alone, though others may fit; a keyword about all whose
+    captions have it.
+    """
+    split, found = features.split, []
+    for kind, (queries, own, _) in kinds(split, np.random.default_rng(0)).items():
+        named = tuple(Caption(text, int(video)) for text, video in zip(queries, own, strict=True))
+        seen = caption_features(replace(split, captions=named), scorer.encoder, cache=cache)
+        relevant = own[:, None] == np.arange(len(features.videos))
+        if kind == "keywords":
+            relevant |= by_words(queries, split.texts(), split.owner(), relevant.shape[1])
+        scores = ranking(scorer, features, seen)
+        found.append(labelled(scores, relevant, own, known_of(scorer, seen)))
+    return found
 
 
 def _place(reference: str | Path, root: str | Path | None) -> tuple[str, str | Path]:

@@ -1,7 +1,8 @@
-"""What captions say to be relevant beyond the annotated video, for results/trust."""
+"""Which videos a query describes, by their captions."""
 
 import numpy as np
-from benchmarks.relevance import by_captions, content
+
+from sureshot.research.queries import by_captions, content
 
 
 def test_words_that_say_what_is_to_be_seen():

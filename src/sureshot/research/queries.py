@@ -1,16 +1,19 @@
-"""Which videos a query describes beyond the one it was written for, as far as captions say so.
+"""Queries as people type them, made of captions, and which videos they describe.
 
-A video counts as relevant to a query if *one* caption that people wrote for it holds every content
-word of the query. That reads no model. It is strict (it finds a fraction of what a person would
-call right) and by words (of twenty such pairs looked at, three were wrong: "a man is sitting" and a
-caption of a woman sitting beside a man).
+A video that a query was not written for is relevant too if *one* caption that people wrote for it
+holds every content word of the query. That reads no model. It is strict (it finds a fraction of
+what a person would call right) and by words (of twenty such pairs looked at, three were wrong: "a
+man is sitting" and a caption of a woman sitting beside a man).
 """
 
 import re
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Integer
+
+from sureshot.datasets.split import Split
 
 _LISTED = """
     a an the is are was were be been being am of in on at to and or with for from by as it
@@ -36,6 +39,49 @@ _SAME = {
 _ENDINGS = ("ings", "ing", "ies", "es", "ed", "s")
 _LENGTHS = (1, 1, 2, 2, 3)  # words of a search, one of them by lot
 _SHORTEST = 3  # letters that are left of a word
+_KEYWORDS, _SENTENCES = 500, 600  # queries of the other kinds
+_QUESTIONS = (
+    "where is the video of {}",
+    "show me {}",
+    "is there a clip in which {}?",
+    "find {}",
+    "do I have a video where {}",
+    "when does {}",
+    "the one with {}",
+)
+
+
+class Queries(NamedTuple):
+    """Queries of one kind.
+
+    Attributes:
+        owner: number of the video that each was written for.
+        content: the words of each that say which other videos it describes; None where none does.
+    """
+
+    texts: Sequence[str]
+    owner: Integer[np.ndarray, " queries"]
+    content: Sequence[str] | None
+
+
+def kinds(split: Split, rng: np.random.Generator) -> dict[str, Queries]:
+    """Captions as they are; keywords, one to three words; questions; and the first halves.
+
+    Where captions have no Latin words there are neither keywords nor questions.
+    """
+    texts, owner = split.texts(), split.owner()
+    words = keywords(texts, min(_KEYWORDS, 20 * len(split.items)), rng)
+    some = rng.permutation(len(texts))[:_SENTENCES]
+    plain = [texts[row].strip().rstrip(".") for row in some]
+    halves = [" ".join(text.split()[: max(3, len(text.split()) // 2)]) for text in plain]
+    found = {"captions": Queries(texts, owner, texts), "short": Queries(halves, owner[some], None)}
+    if words:
+        fitting = by_words(words, texts, owner, len(split.items))
+        own = np.array([int(rng.choice(np.flatnonzero(row))) for row in fitting])
+        asked = [str(rng.choice(_QUESTIONS)).format(text.lower()) for text in plain]
+        found["keywords"] = Queries(words, own, words)
+        found["questions"] = Queries(asked, owner[some], plain)
+    return found
 
 
 def by_captions(

@@ -1,0 +1,200 @@
+"""How true the percentages of other models are, after a card of captioned footage from elsewhere.
+
+`python -m benchmarks.trust --models` runs it. Nine models that nothing here was fitted to: six real
+ones (the bundled encoder without its hub correction and its first 64 dimensions; ``bridge``; linear
+maps from the untuned networks of ``bridge``, fitted to photographs of Flickr8k, to videos of
+MSR-VTT, and both together with the labels of ``bridge``), and three that stand for strong ones: the
+bundled encoder whose videos are moved towards the mean of captions that are not asked.
+
+Each gets a card of at most 500 photographs or videos, as ``sureshot calibrate --reference`` makes
+it: Flickr8k validation for MSR-VTT test and for the 26 clips (among MSR-VTT test videos), MSR-VTT
+validation for Flickr8k test. Queries, what is right and libraries of 150 are those of
+`benchmarks.trust`; half of the queries have no answer.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from benchmarks import data
+from benchmarks.trust import EACH, KINDS, answers, some_captions, splits, with_and_without
+from sureshot.datasets import Split, load_split
+from sureshot.datasets.split import Caption, Item
+from sureshot.metrics.confidence import brier
+from sureshot.models.load import Scorer, load
+from sureshot.research.features import SplitFeatures, caption_features, extract
+from sureshot.research.queries import by_words, kinds
+from sureshot.trust.card import Calibration
+from sureshot.trust.fit import Labelled, fit_card, labelled
+from sureshot.trust.signals import QueryContext, word_counts
+
+REFERENCES = {
+    "MSR-VTT test": "Flickr8k val",
+    "Flickr8k test": "MSR-VTT val",
+    "clips": "Flickr8k val",
+}
+_VIDEOS, _REFERENCE = 150, 500
+_STRONG = (0.15, 0.3, 0.6)  # share of the mean of captions
+_TRAINED = 1500, 600  # photographs and videos that the maps are fitted to
+_RIDGE = 3000.0
+_CUT = 64  # dimensions
+
+Vectors = Float[np.ndarray, "items dim"]
+
+
+class Models:
+    """Vectors of texts and videos by each of the models."""
+
+    def __init__(self, cache: Path | None) -> None:
+        self._cache = cache
+        self._bundled, self._bridge = load("bundled"), load("bridge")
+        photos = load_split("flickr8k", "train", data.folder("flickr8k"))
+        root = data.folder("msrvtt")
+        videos = load_split("msrvtt", "train", root, ids=root / "split_train.txt", label="subset")
+        self._maps = {
+            "map, photographs": self._fitted(_some(photos, _TRAINED[0])),
+            "map, videos": self._fitted(_some(videos, _TRAINED[1])),
+        }
+
+    def _fitted(self, split: Split) -> tuple[Vectors, Vectors]:
+        """A ridge regression from a video's mean features to the mean vector of its captions."""
+        seen = extract(some_captions(split, 5), self._bridge.encoder, cache=self._cache)
+        texts, owner = self._texts(seen.split.texts(), self._bridge), seen.split.owner()
+        means = np.stack([texts[owner == video].mean(0) for video in range(len(seen.videos))])
+        centre = means.mean(0, keepdims=True)
+        inputs = _with_one(_normal(_pooled(seen, "backbone")))
+        penalty = _RIDGE * np.eye(inputs.shape[1])
+        return np.linalg.solve(inputs.T @ inputs + penalty, inputs.T @ (means - centre)), centre
+
+    def _texts(self, texts: Sequence[str], scorer: Scorer) -> Vectors:
+        captions = tuple(Caption(text, 0) for text in texts)
+        split = Split("asked", "test", "", (Item("none", Path("none")),), captions)
+        found = caption_features(split, scorer.encoder, cache=self._cache).texts
+        return _unit(np.stack([sentence for sentence, _ in found]).astype(np.float64))
+
+    def videos(self, split: Split, held_back: Split) -> dict[str, Vectors]:
+        """Videos of a split, by the name of the model.
+
+        Args:
+            held_back: the same split with captions that are not asked.
+        """
+        bundled = _pooled(self._seen(split, self._bundled), "frames")
+        untuned = self._seen(split, self._bridge)
+        labels = _unit(_pooled(untuned, "frames"))
+        inputs = _with_one(_normal(_pooled(untuned, "backbone")))
+        mapped = {name: _unit(inputs @ weights) for name, (weights, _) in self._maps.items()}
+        texts, owner = self._texts(held_back.texts(), self._bundled), held_back.owner()
+        means = np.stack([texts[owner == video].mean(0) for video in range(len(split.items))])
+        strong = {
+            f"bundled and {100 * share:.0f} % captions": _unit(
+                (1 - share) * _unit(bundled) + share * _unit(means)
+            )
+            for share in _STRONG
+        }
+        return {
+            "bundled": _unit(bundled),
+            f"bundled, {_CUT} dimensions": _unit(bundled[:, :_CUT]),
+            "bridge": labels,
+            **mapped,
+            "both maps and labels": _unit(np.hstack([_unit(sum(mapped.values())), labels])),
+            **strong,
+        }
+
+    def texts(self, texts: Sequence[str]) -> dict[str, Vectors]:
+        """Texts, by the name of the model."""
+        bundled, plain = (self._texts(texts, one) for one in (self._bundled, self._bridge))
+        mapped = {name: _unit(plain - centre) for name, (_, centre) in self._maps.items()}
+        both = _unit(np.hstack([_unit(sum(mapped.values())), plain]))
+        strong = {f"bundled and {100 * share:.0f} % captions": bundled for share in _STRONG}
+        return {
+            "bundled": bundled,
+            f"bundled, {_CUT} dimensions": _unit(bundled[:, :_CUT]),
+            "bridge": plain,
+            **mapped,
+            "both maps and labels": both,
+            **strong,
+        }
+
+    def _seen(self, split: Split, scorer: Scorer) -> SplitFeatures:
+        return extract(split, scorer.encoder, frames=scorer.frames, cache=self._cache)
+
+
+def measure(to: Path, cache: Path | None) -> None:
+    """Write ``models.json`` into a folder, and print its tables."""
+    models, rng = Models(cache), np.random.default_rng(0)
+    known = {name: splits()[name] for name in ("MSR-VTT val", "Flickr8k val")}
+    known |= {name: splits()[name] for name in ("MSR-VTT test", "Flickr8k test")}
+    known["clips"] = _clips()
+    asked: dict[str, dict[str, dict[str, Labelled]]] = {}
+    vectors: dict[str, dict[str, Vectors]] = {}
+    for name, split in known.items():
+        some = some_captions(split, EACH.get(split.dataset, 1))
+        rest = _without(split, some) or split
+        vectors[name] = models.videos(some, rest)
+        galleries = [name, *(["MSR-VTT test"] if name == "clips" else [])]
+        for kind, (queries, own, content) in kinds(some, rng).items():
+            right = [
+                by_words(content or queries, s.texts(), s.owner(), len(s.items))
+                for s in (known[one] for one in galleries)
+            ]
+            relevant = np.concatenate(right, axis=1)
+            relevant[np.arange(len(queries)), own] = True
+            about = QueryContext(words=word_counts(queries))
+            for model, texts in models.texts(queries).items():
+                videos = np.concatenate([vectors[one][model] for one in galleries])
+                one = labelled(texts @ videos.T, relevant, np.asarray(own), about)
+                asked.setdefault(model, {}).setdefault(name, {})[kind] = one
+    rows = []
+    for model, worlds in asked.items():
+        for name, reference in REFERENCES.items():
+            card = _card(worlds[reference])
+            for kind in KINDS:
+                rows.append({"model": model, "data": name, "kind": kind})
+                rows[-1] |= _row(card, worlds[name][kind])
+                print(json.dumps(rows[-1]), flush=True)
+    to.mkdir(parents=True, exist_ok=True)
+    (to / "models.json").write_text(json.dumps({"seed": 0, "rows": rows}, indent=1) + "\n", "utf-8")
+    print(_tables(rows))
+
+
+def _card(kinds_asked: Mapping[str, Labelled]) -> Calibration:
+    """A card of some of the videos, in which a sentence is right about its own video alone."""
+    parts = []
+    for kind, asked in kinds_asked.items():
+        kept = np.sort(np.random.default_rng(0).permutation(asked.scores.shape[1])[:_REFERENCE])
+        own = asked.video[:, None] == np.arange(asked.scores.shape[1])
+        relevant = (asked.relevant if kind == "keywords" else own)[:, kept]
+        known = np.isin(asked.video, kept)
+        parts.append(
+            labelled(
+                asked.scores[known][:, kept],
+                relevant[known],
+                asked.video[known],
+                asked.about.of(known),
+            )
+        )
+    return fit_card(parts, source="reference")
+
+
+def _row(card: Calibration, asked: Labelled) -> dict[str, Any]:
+    size = min(_VIDEOS, asked.scores.shape[1])
+    there, gone = with_and_without(asked, size, np.random.default_rng(0))
+    said, true = answers(card, there, gone)
+    members = card.members(there.scores, 0.9, there.about)
+    base = float(true.mean())
+    return {
+        "right": base,
+        "bias": float(said.mean() - base),
+        "brier ratio": brier(said, true) / (base * (1 - base)),
+        "called absent, present and absent": [
+            float(card.called_absent(one.scores, one.about).mean()) for one in (there, gone)
+        ],
+        "set holds one": None
+        if members is None
+        else float((members & there.relevant).any(1).mean()),
+    }

@@ -53,7 +53,7 @@ from sureshot.trust.card import Calibration, save_card
 from sureshot.trust.fit import JudgedQuery, Labelled, adapt, fit_card, labelled
 
 KINDS = ("captions", "keywords", "questions", "short")
-_EACH = {"msrvtt": 5, "flickr8k": 2}  # captions of a video; more teach little more
+EACH = {"msrvtt": 5, "flickr8k": 2}  # captions of a video; more teach little more
 _SIZES = (40, 150, 1000)  # videos of a library
 _JUDGED, _SHOWN = (5, 10, 20, 50), 3  # searches that somebody judges, and hits of each
 _COVERAGE = 0.9
@@ -76,7 +76,13 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="measure, into this folder")
     parser.add_argument("--write", action="store_true", help="ship it")
     parser.add_argument("--draws", type=int, default=60, help="people who judge")
+    parser.add_argument("--models", action="store_true", help="measure other models, into --to")
     options = parser.parse_args()
+    if options.models:
+        from benchmarks import trust_models  # which reads this module
+
+        trust_models.measure(options.to or Path("results/trust"), options.cache)
+        return
     scorer = load("bundled")
     known = worlds(scorer, options.cache)
     if options.write:
@@ -86,6 +92,7 @@ def main() -> None:
             bank=None if scorer.bank is None else scorer.bank.digest,
             dataset="captions, questions and keywords of MSR-VTT and Flickr8k",
             date=datetime.now(UTC).date().isoformat(),
+            source="tested",
         )
         save_card(card, BUNDLED / CARD)
         print(f"wrote {BUNDLED / CARD}")
@@ -94,28 +101,33 @@ def main() -> None:
         measure(known, options.to, options.draws)
 
 
-def worlds(scorer: Scorer, cache: Path | None) -> dict[str, World]:
-    """Each data set that a card is made of."""
+def splits() -> dict[str, Split]:
+    """Each data set that a card is made of, by its name."""
     root = data.folder("msrvtt")
-    splits = {
+    videos = {
         f"MSR-VTT {part}": load_split(
             "msrvtt", part, root, protocol="full", ids=root / f"split_{part}.txt", label="subset"
         )
         for part in ("val", "test")
     }
-    splits |= {
+    return videos | {
         f"Flickr8k {part}": load_split("flickr8k", part, data.folder("flickr8k"))
         for part in ("val", "test")
     }
+
+
+def some_captions(split: Split, each: int, rng: np.random.Generator) -> Split:
+    """A split with so many captions of each video, at most."""
+    rows = [row for own in split.by_video() for row in sorted(rng.permutation(own)[:each])]
+    return replace(split, captions=tuple(split.captions[row] for row in rows))
+
+
+def worlds(scorer: Scorer, cache: Path | None) -> dict[str, World]:
+    """Each data set that a card is made of, and what is asked of it."""
     found = {}
-    for name, split in splits.items():
+    for name, split in splits().items():
         rng = np.random.default_rng(0)
-        few = [
-            row
-            for own in split.by_video()
-            for row in sorted(rng.permutation(own)[: _EACH[split.dataset]])
-        ]
-        some = replace(split, captions=tuple(split.captions[row] for row in few))
+        some = some_captions(split, EACH[split.dataset], rng)
         features = extract(some, scorer.encoder, frames=scorer.frames, cache=cache)
         asked = _asked(scorer, features, split, rng, cache)
         found[name] = World(name.split()[0], features, asked)
@@ -152,16 +164,21 @@ def _asked(
     return found
 
 
-def _clips(scorer: Scorer, among: World, cache: Path | None) -> World:
-    """The clips from elsewhere, one sentence each, among MSR-VTT test videos."""
+def clips() -> Split:
+    """The clips from elsewhere, one sentence each."""
     folder, said = data.folder("clips") / "videos", data.clip_captions()
-    split = Split(
+    return Split(
         "clips",
         "test",
         "",
         tuple(Item(name, folder / name) for name in said),
         tuple(Caption(text, row) for row, text in enumerate(said.values())),
     )
+
+
+def _clips(scorer: Scorer, among: World, cache: Path | None) -> World:
+    """The clips from elsewhere among MSR-VTT test videos."""
+    split = clips()
     seen = extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
     rng = np.random.default_rng(0)
     return World("clips", seen, _asked(scorer, seen, split, rng, cache, [among.videos]))
@@ -188,7 +205,7 @@ def measure(known: dict[str, World], to: Path, draws: int) -> None:
                 if size > _SIZES[0] and asked.scores.shape[1] < _SIZES[_SIZES.index(size) - 1]:
                     continue
                 rng = np.random.default_rng(0)
-                both = _with_and_without(asked, min(size, asked.scores.shape[1]), rng)
+                both = with_and_without(asked, min(size, asked.scores.shape[1]), rng)
                 row, probability, true = _row(card, *both)
                 rows.append({"data": name, "kind": kind, **row})
                 print(json.dumps(rows[-1]), flush=True)
@@ -196,7 +213,7 @@ def measure(known: dict[str, World], to: Path, draws: int) -> None:
                     said.append(probability)
                     right.append(true)
             if kind in ("captions", "keywords"):
-                both = _with_and_without(asked, _SIZES[1], np.random.default_rng(0))
+                both = with_and_without(asked, _SIZES[1], np.random.default_rng(0))
                 judged += [
                     {"data": name, "kind": kind, **_judging(card, *both, count, draws)}
                     for count in _JUDGED
@@ -208,9 +225,10 @@ def measure(known: dict[str, World], to: Path, draws: int) -> None:
     draw(np.concatenate(said), np.concatenate(right), to)
 
 
-def _with_and_without(
+def with_and_without(
     asked: Labelled, size: int, rng: np.random.Generator
 ) -> tuple[Labelled, Labelled]:
+    """Queries in libraries of so many videos, with an answer and without."""
     there = asked.present(size, rng)
     return there, there.without_answer()
 
@@ -219,12 +237,19 @@ def _first(card: Calibration, asked: Labelled) -> np.ndarray:
     return card.p_right(asked.scores, asked.about, results=1)[1][:, 0]
 
 
+def said_and_true(
+    card: Calibration, there: Labelled, gone: Labelled
+) -> tuple[np.ndarray, np.ndarray]:
+    """What a card says of first hits, half of them of queries without an answer, and the truth."""
+    said = np.concatenate([_first(card, there), _first(card, gone)])
+    return said, np.concatenate([there.first_is_right(), np.zeros(len(gone.video), bool)])
+
+
 def _row(
     card: Calibration, there: Labelled, gone: Labelled
 ) -> tuple[dict[str, Any], np.ndarray, np.ndarray]:
     """What a card says of queries of which half have no answer, and what is true."""
-    said = np.concatenate([_first(card, there), _first(card, gone)])
-    true = np.concatenate([there.first_is_right(), np.zeros(len(gone.video), bool)])
+    said, true = said_and_true(card, there, gone)
     video = np.concatenate([there.video, gone.video])
     bias = interval(mean_of(said - true), video, np.random.default_rng(0), resamples=500)
     sure, base = said >= CONFIDENT, float(true.mean())

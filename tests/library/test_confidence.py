@@ -16,6 +16,7 @@ from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import reference_card
+from sureshot.trust.card import Personal
 from sureshot.trust.signals import QueryContext
 from tests.small_library import index
 from tests.trust.worlds import world
@@ -235,6 +236,23 @@ def test_a_reference_card_of_this_user_serves_a_model_without_one(place, card, m
     kept.write_text("damaged", "utf-8")
     found, wrong = find_card(str(place), "openai/clip-b", print_of, None)
     assert found is None and "not JSON" in wrong[0]
+
+
+def test_a_card_of_other_footage_says_so_and_calls_nothing_sure_until_something_is_judged(
+    place, card
+):
+    """Also where it is next to an index."""
+    valid = replace(card.valid_for, source="reference", photos=True)
+    sure = said(replace(card, valid_for=valid), [0.9, 0.1, 0.1], 0.9)
+    assert sure.confidence.right > 0.8 and sure.present > 0.8
+    assert (sure.status, sure.answerable) == ("several plausible", "unknown")
+    found = beside(place, replace(card, valid_for=valid)).search("red")
+    assert not found.confidence.personal and "own judgements" not in found.note
+    assert found.note.startswith("Percentages were learned on photographs; on yours")
+    own = Personal(queries=5, absent=0, right=0.5, before=0.5, after=0.5)
+    moved = said(replace(card, valid_for=valid, personal=own), [0.9, 0.1, 0.1], 0.9)
+    assert (moved.status, moved.answerable) == ("confident", "yes")
+    assert moved.confidence.personal and not moved.confidence.reference
 
 
 def test_a_damaged_card_of_the_index_is_reported_where_the_model_has_one(

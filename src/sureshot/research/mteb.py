@@ -26,7 +26,7 @@ from sureshot.models.checkpoint import WEIGHTS
 from sureshot.models.hub_bank import home_of
 from sureshot.models.load import Scorer
 from sureshot.models.load import load as load_model
-from sureshot.paths import cache_dir, expand, reference_card
+from sureshot.paths import absolute_model, cache_dir, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import check_experts, encode, read_card
 from sureshot.research.features import SplitFeatures, caption_features
@@ -71,7 +71,7 @@ class MtebSearcher:
         if self.card is not None:
             card = hashlib.sha256(self.card.to_json().encode()).hexdigest()[:12]
             how = {"scores": "percentages", "card": card, "prior": str(self._prior)}
-        weights = home_of(scorer.name) / WEIGHTS
+        weights = expand(scorer.name) / WEIGHTS
         digest = file_digest(weights) if scorer.searchable is None else scorer.fingerprint
         known = {
             "name": f"sureshot/{Path(scorer.name).name}",
@@ -234,7 +234,8 @@ def _files(corpus: Any, folder: Path) -> Iterator[Path]:
 def _card(scorer: Scorer, file: str | Path | None) -> Calibration:
     """The calibration that percentages come from."""
     if file is None:
-        places = [home_of(scorer.name) / CARD, reference_card(scorer.fingerprint)]
+        home = home_of(absolute_model(scorer.name))
+        places = [*([home / CARD] if home else []), reference_card(scorer.fingerprint)]
         there = [place for place in places if place.is_file()]
     else:
         there = [expand(file)]
@@ -242,9 +243,6 @@ def _card(scorer: Scorer, file: str | Path | None) -> Calibration:
     if not there:
         raise SureshotError(
             f"{scorer.name} has no calibration, and so no percentages; make one with `sureshot "
-            f"calibrate {scorer.name} --data …`, or {fix}."
+            f"calibrate {scorer.name} --reference …`, or {fix}."
         )
-    card = read_card(there[0], scorer)
-    if card.refused:
-        raise SureshotError(f"{card.refused.rstrip('.')}. To measure without percentages, {fix}.")
-    return card
+    return read_card(there[0], scorer)

@@ -625,8 +625,9 @@ class Calibrated:
         if not card.may_be_sure:
             few = f" {FOOTAGE} or more would be better." if valid.videos < FOOTAGE else ""
             lines.append(
-                f"Learned on {counted(valid.videos, footage)} alone: on yours percentages are often too "
-                f"low, and no answer is called sure before you judge {JUDGED} searches.{few}"
+                f"Learned on {counted(valid.videos, footage)} alone: on yours percentages are "
+                f"often too low, and no answer is called sure before you judge {JUDGED} searches."
+                + few
             )
         return "\n".join([*lines, *place])
 

@@ -284,7 +284,8 @@ class _Cases:
         parts = []
         for size in gallery_sizes(queries.scores.shape[1]):
             there = queries.present(size, rng)
-            parts += [cls._one(there, size), cls._one(there.without_answer(), size)]
+            both = there, there.without_answer()
+            parts += [cls._one(asked, size) for asked in both if len(asked.video)]
         one = cls.joined(parts)
         return replace(
             one,
@@ -421,6 +422,11 @@ def _check_enough(galleries: Sequence[Labelled]) -> None:
         raise SureshotError(
             f"Only {counted(count, 'query has', 'queries have')} a right video; {QUERIES} are "
             "needed for percentages. Judge more queries."
+        )
+    if all(part.relevant.all() for part in galleries):
+        raise SureshotError(
+            "Every video is right for every query, which says nothing about searches for what is "
+            "not there; index more videos."
         )
 
 

@@ -1,5 +1,6 @@
 """README and docs show what the program prints, and name only what there is."""
 
+import ast
 import contextlib
 import csv
 import doctest
@@ -152,6 +153,16 @@ def test_python_examples_of_the_documents_run(clips: Path, tmp_path: Path) -> No
     with at_home(tmp_path):
         doctest.DocTestRunner(optionflags=flags).run(example, out=said.append)
     assert not said, "".join(said)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda document: document.name)
+def test_other_python_of_the_documents_is_python_and_imports_what_there_is(document: Path) -> None:
+    for block in re.findall(r"^```python\n(.*?)^```", document.read_text("utf-8"), re.S | re.M):
+        if ">>> " not in block:
+            tree = ast.parse(block)
+            imports = [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+            code = ast.Module(imports, [])
+            exec(compile(code, document.name, "exec"), {})
 
 
 @pytest.mark.parametrize("block, step", STEPS, ids=lambda v: getattr(v, "command", None))

@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from sureshot.cli.app import run
-from sureshot.library import catalog, clips, doctor, judging, results
+from sureshot.library import catalog, clips, doctor, judging, results, video_list
 from sureshot.metrics import intervals, published, ranks
 from sureshot.metrics import report as metrics_report
 from sureshot.research import answer_report, answers, evaluation, features, synthetic
@@ -36,7 +36,7 @@ SOURCES = {
     "describe": (results,),
     "export": (clips, results),
     "index": (results,),
-    "list": (catalog.VideoPage, rows.VideoRecord, results.NameMatch),
+    "list": (video_list.VideoPage, rows.VideoRecord, results.NameMatch),
     "status": (catalog,),
     "judge": (judging,),
     "calibrate": (fit, card),

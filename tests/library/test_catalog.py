@@ -10,19 +10,11 @@ import av
 import pytest
 
 from sureshot.errors import QueryError, StoreError
-from sureshot.library.catalog import (
-    has_index,
-    list_videos,
-    remove,
-    reset,
-    status,
-    video_values,
-)
-from sureshot.library.catalog import (
-    videos as listed,
-)
+from sureshot.library.catalog import has_index, remove, reset, status
 from sureshot.library.search import open_index
 from sureshot.library.video_filter import VideoFilter
+from sureshot.library.video_list import list_videos, video_values
+from sureshot.library.video_list import videos as listed
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.store.vector_search import VideoSet

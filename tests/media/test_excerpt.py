@@ -10,9 +10,8 @@ from av.video.frame import VideoFrame
 from PIL import Image
 
 from sureshot.errors import VideoError
-from sureshot.library.clips import cut
 from sureshot.media import excerpt as footage
-from sureshot.media.excerpt import playable, remux
+from sureshot.media.excerpt import cut, playable, remux
 from tests.clips import film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
 from tests.web.kinds import KINDS, written

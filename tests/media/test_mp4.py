@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from sureshot.library.clips import cut
+from sureshot.media.excerpt import cut
 from sureshot.media.mp4 import write_frames
 from sureshot.media.sampling import sample_frames
 

@@ -32,7 +32,7 @@ from sureshot.paths import absolute_model, expand
 from sureshot.text import plain, time_left, time_range, timecode
 
 if TYPE_CHECKING:
-    from sureshot.library.catalog import VideoPage
+    from sureshot.library.video_list import VideoPage
 
 
 def path_option(

@@ -1,12 +1,10 @@
 from .calibration import calibrate as calibrate
 from .calibration import forget as forget
 from .catalog import Contents as Contents
-from .catalog import VideoPage as VideoPage
 from .catalog import has_index as has_index
 from .catalog import remove as remove
 from .catalog import reset as reset
 from .catalog import status as status
-from .catalog import videos as videos
 from .clips import Exported as Exported
 from .clips import export as export
 from .doctor import Check as Check
@@ -21,3 +19,5 @@ from .results import Indexed as Indexed
 from .search import Searcher as Searcher
 from .search import describe as describe
 from .search import open_index as open_index
+from .video_list import VideoPage as VideoPage
+from .video_list import videos as videos

@@ -1,32 +1,27 @@
 """What an index holds: to look at, and to take away. The videos themselves are never touched."""
 
-import base64
 import contextlib
-import csv
 import glob
-import io
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, QueryError, SureshotError, option
+from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
-from sureshot.library.video_filter import VideoFilter, newest_first
-from sureshot.media.discover import is_away, is_folder, is_gone
+from sureshot.library.video_list import split_failed
+from sureshot.media.discover import is_away, is_folder
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, cache_dir, index_place
 from sureshot.progress import Progress
 from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
-from sureshot.store.rows import IndexSettings, VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, is_selected
+from sureshot.store.rows import IndexSettings, VideoRecord
 from sureshot.text import counted, duration, plain, printable
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
@@ -157,7 +152,7 @@ def status(
     ``check`` reads all of it and holds every row against its checksum.
     """
     store = Store.open(index_place(db))
-    good, failed = _parted(store.videos())
+    good, failed = split_failed(store.videos())
     away, away_folders = count_away(good)
     return Contents(
         index=store.location,
@@ -265,165 +260,3 @@ def _calibrated(store: Store) -> str:
     if card is not None:
         return f"calibrated on {describe_card(card)}"
     return "; ".join(("not calibrated", *warnings))
-
-
-_COLUMNS = (
-    *("path", "id", "seconds", "windows", "date", "date_from", "modified", "missing", "away"),
-    *("reason", "note"),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class VideoPage:
-    """Some videos of an index, failed ones among them.
-
-    Attributes:
-        videos: in the order of their paths, if no other was asked for.
-        total: videos that can be found, as `status` counts them, on all pages.
-        failed: files that could not be indexed, on all pages.
-        seconds: length of those that can be found.
-        after: where the next page begins; None on the last one.
-    """
-
-    videos: tuple[VideoRecord, ...]
-    total: int
-    failed: int
-    seconds: float
-    after: str | None = None
-
-    @property
-    def text(self) -> str:
-        """Their number and length in words."""
-        return f"{counted(self.total, 'video')}, {duration(self.seconds)}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as docs/api.md describes them."""
-        return {
-            "schema": JSON_SCHEMA,
-            "total": self.total,
-            "failed": self.failed,
-            "text": self.text,
-            "videos": [video_values(record) for record in self.videos],
-        }
-
-    def to_csv(self) -> str:
-        """A table with a header, a line per video, and the columns of ``videos`` of `to_dict`."""
-        rows = [video_values(record) for record in self.videos]
-        lines = io.StringIO()
-        table = csv.DictWriter(lines, _COLUMNS, extrasaction="ignore", lineterminator="\n")
-        table.writeheader()
-        table.writerows({name: plain(str(row[name])) for name in _COLUMNS} for row in rows)
-        return lines.getvalue()
-
-
-def videos(
-    db: str | Path | None = None,
-    *,
-    folder: str | Selection | None = None,
-    longer: float | str | None = None,
-    shorter: float | str | None = None,
-    since: date | str | None = None,
-    until: date | str | None = None,
-    sort: str = "path",
-) -> VideoPage:
-    """All videos of an index, or those that fit, failed ones among them.
-
-    Args:
-        db: folder or object-storage URI; None is the default index of this user.
-        sort: by ``path``, or by ``date``, the newest first.
-
-    The others are those of `Searcher.search`. Failed videos have no length that could fit.
-    """
-    store = Store.open(index_place(db))
-    wanted = VideoFilter(
-        folder=folder, longer=longer, shorter=shorter, since=since, until=until
-    ).videos(store)
-    return list_videos(store, limit=None, folder=wanted, sort=sort)
-
-
-def video_values(record: VideoRecord) -> dict[str, Any]:
-    """What an index knows of one video, as plain values for JSON."""
-    return {
-        "id": record.id,
-        "path": printable(record.path),
-        "missing": (gone := is_gone(record.path)),
-        "away": gone and is_away(record.path),
-        "seconds": round(record.duration, 3),
-        "text": duration(record.duration),
-        "windows": record.windows,
-        "date": record.date.text,
-        "date_from": record.date.source,
-        "modified": _date(record.mtime_ns),
-        "reason": printable(record.reason),
-        "note": printable(record.note),
-    }
-
-
-def list_videos(
-    store: Store,
-    *,
-    limit: int | None,
-    after: str | None = None,
-    folder: Selection | None = None,
-    sort: str = "path",
-    failed: bool = True,
-) -> VideoPage:
-    """A page of the videos of an index.
-
-    Args:
-        limit: videos of a page, at least 1; None gives all of them.
-        after: ``after`` of the page before; None begins with the first video. Videos that came or
-            went in between shift no page.
-        folder: only these videos, see `Store.select`.
-        sort: by ``path``, or by ``date``, the newest first.
-        failed: whether those that could not be indexed are listed too; they are counted anyway.
-    """
-    if sort not in ("path", "date"):
-        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
-    key = newest_first if sort == "date" else _by_path
-    records = [r for r in store.videos() if is_selected(r, folder)]
-    good, bad = _parted(records)
-    shown = records if failed else good
-    ordered = shown if sort == "path" else sorted(shown, key=key)
-    last = None if after is None else _place(after)
-    left = ordered if last is None else [r for r in ordered if key(r) > last]
-    page = left[:limit]
-    more = _mark(key(page[-1])) if len(left) > len(page) else None
-    seconds = sum((record.duration for record in good), 0.0)
-    return VideoPage(tuple(page), total=len(good), failed=len(bad), seconds=seconds, after=more)
-
-
-def _parted(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], list[VideoRecord]]:
-    """Videos that can be found, which are those that count, and those that failed."""
-    good: list[VideoRecord] = []
-    failed: list[VideoRecord] = []
-    for record in records:
-        (failed if record.reason else good).append(record)
-    return good, failed
-
-
-def _by_path(record: VideoRecord) -> tuple[float, Path]:
-    return 0.0, record.path
-
-
-def _mark(place: tuple[float, Path]) -> str:
-    text = f"{place[0]!r} {to_text(place[1])}"
-    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
-
-
-def _place(mark: str) -> tuple[float, Path]:
-    """What a mark stands for; its path is compared with others and never looked at."""
-    try:
-        padded = mark.encode("ascii") + b"=" * (-len(mark) % 4)
-        time, path = base64.b64decode(padded, b"-_", validate=True).decode().split(" ", 1)
-        return float(time), from_text(path)
-    except ValueError:
-        raise QueryError("The cursor is from no page; leave it out to start again.") from None
-
-
-def _date(mtime_ns: int) -> str:
-    """Date and time of a file in UTC; empty where they are beyond what calendars have."""
-    try:
-        return datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).isoformat()
-    except (ValueError, OverflowError, OSError):
-        return ""

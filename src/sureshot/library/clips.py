@@ -33,15 +33,14 @@ from sureshot.media.excerpt import (
     MP4,
     Playable,
     copy_streams,
-    footage,
+    cut,
     keyframe_before,
     playable,
     remux,
 )
 from sureshot.media.frames import read_image
-from sureshot.media.mp4 import write_clip
 from sureshot.media.video import frames_at
-from sureshot.paths import absolute, is_folder_at
+from sureshot.paths import absolute
 from sureshot.store.rows import VideoRecord
 from sureshot.text import counted, file_name, percent, plain, printable, time_range
 
@@ -230,68 +229,6 @@ def _end(hit: Hit, pad: float) -> float:
     return hit.end + pad
 
 
-def cut(
-    source: Path,
-    start: float,
-    end: float,
-    target: Path,
-    *,
-    frame_rate: float = 1.0,
-    overwrite: bool = False,
-    side: int | None = None,
-) -> Path:
-    """Write an mp4 of what a video shows, and plays, from second to second.
-
-    Args:
-        source: a video, or a folder of images in natural name order.
-        start: seconds from the first frame; below 0 counts as 0.
-        end: seconds from the first frame; beyond the last frame counts as the end of the video.
-        target: a file named `.mp4` in an existing folder. Appears only when it is complete.
-        frame_rate: frames per second of a folder; a video knows its own.
-        overwrite: replace an existing `target`. The source itself is never replaced.
-        side: shorter side in pixels at most, for a clip that is made to be watched at once; None
-            keeps every pixel.
-    """
-    start = max(start, 0.0)
-    try:
-        _check(source, start, end, target, frame_rate, overwrite)
-        with replace_file(target) as fresh:
-            pictures, sounds = footage(source, start, end, frame_rate)
-            if not write_clip(fresh, pictures, sounds, side=side):
-                raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
-    except VideoError as error:
-        raise VideoError(f"{plain(source)} {error}") from error
-    except (av.FFmpegError, OSError) as error:
-        raise SureshotError(
-            f"{plain(target)} could not be written ({error.strerror or error}); "
-            "free some space there or choose another folder"
-        ) from error
-    return target
-
-
-def _check(
-    source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
-) -> None:
-    """Refuse what is bound to fail or would harm the source."""
-    if not start < end:
-        raise SureshotError(
-            f"there is nothing from {start:g} s to {end:g} s; give an end after the start"
-        )
-    if not 0 < frame_rate < math.inf:
-        raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
-    if target.suffix.lower() != ".mp4":
-        raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
-    if not is_folder_at(target.parent):
-        raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
-    with contextlib.suppress(OSError):  # one of the two does not exist
-        if source.samefile(target):
-            raise SureshotError(f"{plain(target)} is the source itself; choose another target")
-    if os.path.lexists(target) and not overwrite:
-        raise SureshotError(
-            f"{plain(target)} exists already; choose another name, or allow to overwrite it"
-        )
-
-
 def export_name(source: Path, start: float, end: float, rank: int, ending: str = ".mp4") -> str:
     """A file name for a cut: safe on every system and at most 200 bytes long.
 
@@ -454,33 +391,18 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
             raise QueryError(
                 f"{plain(name)} is not a picture that can be read ({error}); give a JPEG or a PNG."
             ) from None
-        return _like(searcher, np.asarray(picture), Path(folder), name, wanted)
+    return replace(searcher.like(picture, **wanted), query=name)
 
 
 def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answer:
     """Moments that look like the one frame that a video shows at a time, in seconds."""
     picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
-    with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
-        return _like(searcher, picture, Path(folder), f"{printable(path)}@{at:g}", wanted)
+    return replace(searcher.like(picture, **wanted), query=f"{printable(path)}@{at:g}")
 
 
 def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
     with _named(path):
         return frames_at(path, [at], side=side, rate=rate)[0]
-
-
-def _like(
-    searcher: Searcher,
-    picture: UInt8[np.ndarray, "height width 3"],
-    folder: Path,
-    name: str,
-    options: dict[str, Any],
-) -> Answer:
-    from PIL import Image
-
-    file = folder / "picture.png"
-    Image.fromarray(picture).save(file)
-    return replace(searcher.like(file, **options), query=name)
 
 
 def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:

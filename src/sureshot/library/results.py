@@ -3,13 +3,13 @@
 import html
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, overload
 
-from sureshot.errors import option
+from sureshot.errors import SureshotError, VideoError, option
 from sureshot.media.lines import Source
-from sureshot.paths import video_id
+from sureshot.paths import absolute, video_id
 from sureshot.text import (
     counted,
     duration,
@@ -21,10 +21,18 @@ from sureshot.text import (
     timecode,
 )
 
+if TYPE_CHECKING:
+    import pandas
+    from PIL import Image
+
 JSON_SCHEMA = 4  # docs/json.md describes it; raised whenever a field changes its meaning
 # How sure an answer is, from the best to the worst that can be said.
 Status = Literal["confident", "several plausible", "probably not here", "not calibrated"]
 Answerable = Literal["yes", "no", "unknown"]
+_COLUMNS = (  # of a table of hits
+    *("rank", "path", "start", "end", "peak", "probability", "score"),
+    *("source", "date", "date_from", "missing"),
+)
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
 
 
@@ -152,7 +160,7 @@ class Piece:
         }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Hit:
     """A moment of one video.
 
@@ -202,6 +210,55 @@ class Hit:
     def mark(self) -> str:
         """What follows a path whose file is not there; empty for others."""
         return absence(missing=self.missing, away=self.away)
+
+    def __repr__(self) -> str:
+        right = f", {self.percentage}" if self.percentage else ""
+        where = f"{plain(self.path.name)} {time_range(self.start, self.end)}"
+        return f"<Hit {self.rank}: {where}{right}, score {self.score:z.3f}>"
+
+    def frame(
+        self, at: float | None = None, *, side: int = 720, rate: float = 1.0
+    ) -> "Image.Image":
+        """What the video shows at one time, as an image of Pillow.
+
+        Args:
+            at: seconds; None is `peak`.
+            side: shorter side in pixels, at most.
+            rate: frames per second of a folder of frames.
+
+        Raises:
+            VideoError: the file is gone or cannot be read.
+        """
+        from PIL import Image
+
+        from sureshot.media.video import frames_at
+
+        try:
+            (pixels,) = frames_at(
+                self.path, [self.peak if at is None else at], side=side, rate=rate
+            )
+        except VideoError as error:
+            raise VideoError(f"{plain(self.path)} {error}.", transient=error.transient) from None
+        return Image.fromarray(pixels)
+
+    def clip(
+        self, to: str | Path, *, pad: float = 0.0, overwrite: bool = False, rate: float = 1.0
+    ) -> Path:
+        """Cut the moment into an mp4, exact to the frame; where it is.
+
+        Args:
+            to: a file named ``.mp4`` in an existing folder. It appears only when it is complete.
+            pad: seconds added before and after.
+            overwrite: replace a file that is there.
+            rate: frames per second of a folder of frames.
+
+        Raises:
+            SureshotError: the file is gone, or the clip cannot be written.
+        """
+        from sureshot.media.excerpt import cut
+
+        span = self.start - pad, self.end + pad
+        return cut(self.path, *span, absolute(to), frame_rate=rate, overwrite=overwrite)
 
     @property
     def peak(self) -> float:
@@ -437,8 +494,25 @@ class Answer:
     def __len__(self) -> int:
         return len(self.hits)
 
-    def __getitem__(self, index: int) -> Hit:
-        return self.hits[index]
+    @overload
+    def __getitem__(self, index: int) -> Hit: ...
+    @overload
+    def __getitem__(self, index: slice) -> "Answer": ...
+    def __getitem__(self, index: "int | slice") -> "Hit | Answer":
+        """A hit, or an answer with some of the hits; their ranks and percentages stay."""
+        hits = self.hits[index]
+        return hits if isinstance(hits, Hit) else replace(self, hits=hits)
+
+    def to_pandas(self) -> "pandas.DataFrame":
+        """A table with a row per hit, times in seconds; SureshotError without pandas."""
+        try:
+            import pandas
+        except ModuleNotFoundError:
+            raise SureshotError(
+                "A table of hits needs pandas, which is not installed: pip install pandas"
+            ) from None
+        rows = [{name: hit.to_dict()[name] for name in _COLUMNS} for hit in self.hits]
+        return pandas.DataFrame(rows, columns=list(_COLUMNS))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""

@@ -1,16 +1,18 @@
 """A sentence in, an answer out."""
 
 import contextlib
+import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import date
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, UInt8
 
 from sureshot.errors import QueryError, StoreError, VideoError, option
 from sureshot.library import confidence
@@ -25,6 +27,7 @@ from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.library.spelling import corrected
 from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort, newest_first
+from sureshot.library.video_list import VideoPage, split_failed, videos
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
@@ -39,6 +42,9 @@ from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import counted, other_script, plain, printable
 from sureshot.trust.card import Calibration
 from sureshot.trust.signals import QueryContext, word_counts
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 _MOST = 24  # windows of a long video that are looked at
 _FOREIGN = "No percentages: they hold for words that the model knows."
@@ -94,6 +100,25 @@ def _stored(store: Store, source: Source) -> StoredWindows | None:
     windows = store.windows_of(source.path)
     # Another process may have removed it since.
     return windows if len(windows.keys) == record.windows else None
+
+
+def save_picture(picture: "Image.Image | UInt8[np.ndarray, ...]", file: Path) -> Path:
+    """Write a picture into a file; QueryError if it is none."""
+    from PIL import Image, ImageOps
+
+    try:
+        if not isinstance(picture, Image.Image) and picture.ndim not in (2, 3):
+            raise ValueError
+        image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
+        ImageOps.exif_transpose(image).convert("RGBA").save(file)
+    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        kind = getattr(picture, "dtype", type(picture).__name__)
+        shape = f" of shape {picture.shape}" if hasattr(picture, "shape") else ""
+        raise QueryError(
+            f"What to look for is {kind}{shape}; give a file, an image of Pillow, or an array of "
+            "bytes (uint8) of height x width, or height x width x 3."
+        ) from error
+    return file
 
 
 def _source(path: Path) -> Source:
@@ -250,6 +275,9 @@ def as_searcher(
 class Searcher:
     """Searches one index with the encoder that wrote it.
 
+    `len` is the number of its videos, iterating gives what is known of each, and a ``with`` block
+    gives the memory back that searches took. Pickled, it is opened again where it is unpickled.
+
     Attributes:
         bank: hub correction of the model, which is taken off all scores of sentences; None without.
     """
@@ -263,7 +291,42 @@ class Searcher:
         self._candidates = Candidates(store, self._comparing)
         self._names = FileNames(store)
         self._words = Words(store)
+        self._turn = threading.Lock()
         self.refresh_card()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(open_index, self.store.location, model=self.encoder.name), ()
+
+    def __enter__(self) -> "Searcher":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give back the memory that searches took; the next one takes it again."""
+        self.store = Store.open(self.store.location, cached=True)
+        self._sentences = Sentences(self.encoder)
+        self._candidates = Candidates(self.store, self._comparing)
+        self._names, self._words = FileNames(self.store), Words(self.store)
+
+    def __len__(self) -> int:
+        return self.store.count_videos()
+
+    def __bool__(self) -> bool:
+        return True  # of an index without videos as well
+
+    def __iter__(self) -> Iterator[VideoRecord]:
+        return iter(split_failed(self.store.videos())[0])
+
+    def videos(self, *, sort: str = "path", **wanted: Any) -> VideoPage:
+        """All videos, or those that fit, failed ones among them.
+
+        Args:
+            sort: by ``path``, or by ``date``, the newest first.
+            wanted: ``folder``, ``longer``, ``shorter``, ``since`` and ``until``, as in `search`.
+        """
+        return videos(self.store, sort=sort, **wanted)
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
@@ -360,6 +423,16 @@ class Searcher:
         )
         return answer
 
+    async def asearch(self, query: str, **options: Any) -> Answer:
+        """What `search` returns, found in a thread; of several at once one after another."""
+        import asyncio
+
+        def search() -> Answer:
+            with self._turn:
+                return self.search(query, **options)
+
+        return await asyncio.to_thread(search)
+
     def search_many(
         self,
         queries: Sequence[str],
@@ -426,7 +499,7 @@ class Searcher:
 
     def like(
         self,
-        video: str | Path,
+        video: "str | Path | Image.Image | UInt8[np.ndarray, ...]",
         *,
         at: float | None = None,
         sort: Sort = "best",
@@ -435,13 +508,18 @@ class Searcher:
         """Moments that look like a video or photo, or like what a video shows at one time.
 
         Args:
-            video: any video file, photo or folder of frames, indexed or not.
+            video: any video file, photo or folder of frames, indexed or not; or a picture: an image
+                of Pillow, or an array of bytes, grey, RGB or with alpha.
             at: seconds; other moments of the same video count too. None takes the whole video,
                 whose best-fitting window counts, and looks in the other ones.
 
         Those of `search` that choose videos and hits are taken too: ``limit``, ``folder``,
         ``longer``, ``shorter``, ``since``, ``until``, ``sort``, ``per_video``, ``merge_copies``.
         """
+        if not isinstance(video, str | Path):
+            with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
+                file = save_picture(video, Path(folder, "picture.png"))
+                return replace(self.like(file, at=at, sort=sort, **options), query="a picture")
         began = time.perf_counter()
         check_sort(sort)
         self._select(options)

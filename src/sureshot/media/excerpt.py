@@ -8,6 +8,7 @@
 """
 
 import math
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -25,13 +26,16 @@ from av.packet import Packet
 from av.video.frame import VideoFrame
 from jaxtyping import Float32
 
-from sureshot.errors import VideoError
+from sureshot.errors import SureshotError, VideoError
+from sureshot.files import replace_file
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
 from sureshot.media.discover import open_regular
 from sureshot.media.frames import is_photo, read_image
-from sureshot.media.mp4 import Picture, Sound
+from sureshot.media.mp4 import Picture, Sound, write_clip
 from sureshot.media.timecode import read_timing
 from sureshot.media.video import UNSEEKABLE, file_size, frames_in, picture_stream, unreadable
+from sureshot.paths import is_folder_at
+from sureshot.text import plain
 
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
@@ -399,3 +403,65 @@ def _is_webm(path: Path) -> bool:
     """Whether a Matroska file says that it is the kind that browsers take."""
     with open_regular(path) as file:
         return b"webm" in (file.read(64) or b"")
+
+
+def cut(
+    source: Path,
+    start: float,
+    end: float,
+    target: Path,
+    *,
+    frame_rate: float = 1.0,
+    overwrite: bool = False,
+    side: int | None = None,
+) -> Path:
+    """Write an mp4 of what a video shows, and plays, from second to second.
+
+    Args:
+        source: a video, or a folder of images in natural name order.
+        start: seconds from the first frame; below 0 counts as 0.
+        end: seconds from the first frame; beyond the last frame counts as the end of the video.
+        target: a file named `.mp4` in an existing folder. Appears only when it is complete.
+        frame_rate: frames per second of a folder; a video knows its own.
+        overwrite: replace an existing `target`. The source itself is never replaced.
+        side: shorter side in pixels at most, for a clip that is made to be watched at once; None
+            keeps every pixel.
+    """
+    start = max(start, 0.0)
+    try:
+        _check(source, start, end, target, frame_rate, overwrite)
+        with replace_file(target) as fresh:
+            pictures, sounds = footage(source, start, end, frame_rate)
+            if not write_clip(fresh, pictures, sounds, side=side):
+                raise VideoError(f"shows nothing from {start:g} s to {end:g} s; widen the range")
+    except VideoError as error:
+        raise VideoError(f"{plain(source)} {error}") from error
+    except (av.FFmpegError, OSError) as error:
+        raise SureshotError(
+            f"{plain(target)} could not be written ({error.strerror or error}); "
+            "free some space there or choose another folder"
+        ) from error
+    return target
+
+
+def _check(
+    source: Path, start: float, end: float, target: Path, frame_rate: float, overwrite: bool
+) -> None:
+    """Refuse what is bound to fail or would harm the source."""
+    if not start < end:
+        raise SureshotError(
+            f"there is nothing from {start:g} s to {end:g} s; give an end after the start"
+        )
+    if not 0 < frame_rate < math.inf:
+        raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
+    if target.suffix.lower() != ".mp4":
+        raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
+    if not is_folder_at(target.parent):
+        raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
+    with suppress(OSError):  # one of the two does not exist
+        if source.samefile(target):
+            raise SureshotError(f"{plain(target)} is the source itself; choose another target")
+    if os.path.lexists(target) and not overwrite:
+        raise SureshotError(
+            f"{plain(target)} exists already; choose another name, or allow to overwrite it"
+        )

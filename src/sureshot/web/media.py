@@ -22,8 +22,8 @@ from starlette.responses import Response, StreamingResponse
 
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.files import replace_file
-from sureshot.library.clips import Film, cut, export_name, film_of, first_part, write_part
-from sureshot.media.excerpt import MP4
+from sureshot.library.clips import Film, export_name, film_of, first_part, write_part
+from sureshot.media.excerpt import MP4, cut
 from sureshot.s3 import ObjectPath
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain

@@ -20,6 +20,7 @@ from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
 from sureshot.library.video_filter import VideoFilter
+from sureshot.library.video_list import list_videos, video_values
 from sureshot.paths import video_id
 from sureshot.text import plain
 from sureshot.web.media import Id
@@ -247,9 +248,7 @@ def videos(
     wanted = VideoFilter(
         folder=folder_of(folder), longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    page = catalog.list_videos(
-        store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed
-    )
+    page = list_videos(store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed)
     return page.to_dict() | {"next": page.after}
 
 
@@ -257,7 +256,7 @@ def videos(
 @queued("searches")
 def video(session: SessionOf, name: Id) -> dict[str, Any]:
     """One video."""
-    return catalog.video_values(session.video(name))
+    return video_values(session.video(name))
 
 
 class RemovedReply(Document):

@@ -1,0 +1,135 @@
+"""What Python adds to the commands: an open index as a value, answers as tables, hits as files."""
+
+import asyncio
+import pickle
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import av
+import numpy as np
+import pytest
+from PIL import Image
+
+import sureshot
+from sureshot.errors import QueryError, SureshotError, VideoError
+from sureshot.models.encoders.toy import COLOURS
+from sureshot.store.index import Store
+from tests.encoded import make_store
+from tests.small_library import Library
+
+
+@pytest.fixture(scope="module")
+def films(library: Library):
+    with sureshot.open_index(library.db) as opened:
+        yield opened
+
+
+def test_an_index_has_the_videos_that_it_holds(films, library: Library, tmp_path: Path) -> None:
+    assert len(films) == 5 == len(list(films)) == len(films.videos())
+    assert {video.path for video in films} == {video.path for video in films.videos()}
+    listed = films.videos(folder="tapes", sort="date")
+    assert (len(listed), listed.total, listed[0].path.parent.name) == (2, 2, "tapes")
+    lines = repr(films.videos()).splitlines()
+    assert lines[0] == films.videos().text and len(lines) == 6
+    assert [video.path.name for video in films.videos(longer=15)] == ["yellow.mp4"]
+    make_store(tmp_path / "empty")
+    empty = sureshot.open_index(tmp_path / "empty")
+    assert empty and not len(empty) and not list(empty)
+
+
+def test_an_index_that_was_closed_searches_again(films) -> None:
+    before = films.search("green")
+    films.close()
+    assert films.search("green").hits == before.hits
+
+
+def test_an_index_pickles(films) -> None:
+    copy = pickle.loads(pickle.dumps(films))
+    assert copy.search("green").hits == films.search("green").hits
+    assert copy.store.location == films.store.location
+
+
+def test_searches_that_are_awaited_together_find_what_each_finds_alone(films) -> None:
+    async def ask() -> list[sureshot.Answer]:
+        return await asyncio.gather(*(films.asearch(name, limit=2) for name in list(COLOURS) * 3))
+
+    for name, answer in zip(list(COLOURS) * 3, asyncio.run(ask()), strict=True):
+        assert answer.hits == films.search(name, limit=2).hits
+
+
+def test_some_hits_of_an_answer_are_an_answer(films) -> None:
+    answer = films.search("red", limit=4)
+    some = answer[1:3]
+    assert isinstance(some, sureshot.Answer) and [hit.rank for hit in some] == [2, 3]
+    assert (some.query, some.status, some.warnings) == (
+        answer.query,
+        answer.status,
+        answer.warnings,
+    )
+    assert answer[-1] == answer.hits[-1] and answer[:0].to_dict()["hits"] == []
+    assert len(repr(answer[0])) < 100 and "red.mp4" in repr(films.search("red")[:9])
+
+
+def test_an_answer_is_a_table(films, monkeypatch: pytest.MonkeyPatch) -> None:
+    answer = films.search("red", limit=3)
+    table = answer.to_pandas()
+    assert table["rank"].tolist() == [1, 2, 3]
+    assert [Path(path) for path in table["path"]] == [hit.path for hit in answer]
+    assert table["probability"].isna().all() and set(table["date_from"]) == {"file"}
+    assert list(answer[:0].to_pandas().columns) == list(table.columns)
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(SureshotError, match="pip install pandas"):
+        answer.to_pandas()
+
+
+GREEN = np.full((48, 64, 3), COLOURS["green"], np.uint8)
+
+
+@pytest.mark.parametrize(
+    "picture",
+    [
+        GREEN,
+        np.dstack([GREEN, np.full((48, 64), 255, np.uint8)]),
+        Image.fromarray(GREEN),
+        Image.fromarray(GREEN).convert("P"),
+    ],
+    ids=["rgb", "alpha", "pillow", "palette"],
+)
+def test_a_picture_in_memory_is_looked_for(films, library: Library, picture) -> None:
+    answer = films.like(picture, limit=1)
+    assert answer[0].path == library.videos / "scenes.mp4" and 3.5 < answer[0].peak < 8.5
+    assert answer.query == "a picture"
+
+
+@pytest.mark.parametrize(
+    "none", [GREEN / 255, np.zeros(5, np.uint8), np.zeros((0, 0, 3), np.uint8), 5]
+)
+def test_what_is_no_picture_is_refused(films, none) -> None:
+    with pytest.raises(QueryError, match=r"What to look for is .* give a file, an image of Pillow"):
+        films.like(none)
+
+
+def test_a_hit_gives_its_frame_and_its_clip(films, tmp_path: Path) -> None:
+    (hit,) = films.search("green", limit=1)
+    frame = hit.frame(side=24)
+    assert frame.size == (32, 24)
+    assert np.abs(np.asarray(frame)[18, 20].astype(int) - COLOURS["green"]).max() < 30
+    assert np.abs(np.asarray(hit.frame(1.0))[30, 20].astype(int) - COLOURS["red"]).max() < 30
+    clip = hit.clip(tmp_path / "green.mp4", pad=1)
+    with av.open(clip) as container:
+        assert container.duration / 1e6 == pytest.approx(hit.end - hit.start + 2, abs=0.3)
+    with pytest.raises(SureshotError, match="exists already"):
+        hit.clip(clip)
+    with pytest.raises(SureshotError, match=r"give it a name that ends in \.mp4"):
+        hit.clip(tmp_path / "green.mov")
+
+
+def test_a_hit_whose_file_went_meanwhile_says_so(tmp_path: Path, films, library: Library) -> None:
+    (hit,) = films.search("green", limit=1)
+    gone = replace(hit, path=tmp_path / "moved.mp4")
+    for use in (gone.frame, lambda: gone.clip(tmp_path / "clip.mp4")):
+        with pytest.raises(VideoError, match=r"moved\.mp4 (has vanished|does not exist)"):
+            use()
+    assert list(tmp_path.iterdir()) == []
+    assert Store.open(library.db).count_videos() == 5

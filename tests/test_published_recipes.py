@@ -39,6 +39,7 @@ REPORTED = {
     "duq_released": "msrvtt msvd lsmdc activitynet didemo vatex charades",
     "dvtr-clip2video": "msrvtt msrvtt-full msvd lsmdc activitynet vatex",
     "dvtr-hit": "msrvtt msrvtt-full msvd lsmdc activitynet vatex",
+    "emcl": "msrvtt msvd lsmdc activitynet didemo",
     "tmass": "msrvtt lsmdc didemo vatex charades",
     "uatvr": "msrvtt msvd didemo vatex",
     "xpool": "msrvtt msrvtt-7k msvd lsmdc",

@@ -75,6 +75,8 @@ FORMS: dict[str, dict[str, Any]] = {
         for off in (_PARTS[:1], _PARTS[1:2], _PARTS[2:], _PARTS[1:], _PARTS)
     ),
     "duq_released": {"name": "duq_released", "layers": 1, "heads": 2, "samples": 3},
+    "emcl": {"name": "emcl", "layers": 1, "heads": 2, "subspaces": 4},
+    "emcl released": {"name": "emcl", "mode": "released", "temporal": "mean", "subspaces": 4},
     "duq control": {"name": "duq", "distance": "means", "distance_evidence": False},
     "uatvr": _UATVR,
     "uatvr paper": {**_UATVR, "mode": "paper"},

@@ -30,6 +30,8 @@ NAMES = {  # a method of the papers: the systems that rows of it train
     "CE": ("ce",),
     "HiT": ("hit",),
     "PCME": ("pcme",),
+    "EMCL-Net": ("emcl",),
+    "EMCL": ("emcl",),
     "X-Pool": ("xpool",),
     "T-Mass": ("tmass",),
     "CLIP2Video": ("clip2video",),

@@ -146,9 +146,10 @@ def described(small, tmp_path_factory):
     [
         'name = "ce"',
         'name = "hit"\nexperts = ["audio", "motion"]\nlayers = 2\nbank = 4',
+        'name = "pcme"\nexperts = ["motion"]',
         'name = "dvtr"\n[system.base]\nname = "hit"\nexperts = ["motion"]\nbank = 0',
     ],
-    ids=["ce", "hit", "dvtr"],
+    ids=["ce", "hit", "pcme", "dvtr"],
 )
 def test_systems_of_experts_train_and_are_tested_next_to_it(described, tmp_path, stem, system):
     """No video is opened."""

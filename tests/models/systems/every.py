@@ -119,6 +119,7 @@ FORMS: dict[str, dict[str, Any]] = {
         "heads": 2,
         "bank": 0,
     },
+    "pcme on experts": {"name": "pcme", "experts": ["audio", "motion"]},
     "ce without its parts": {"name": "ce", "gating": False, "weighting": False},
     "ce as printed": {"name": "ce", "gate": "printed"},
     "ce of frames": {"name": "ce", "experts": ["frames"]},
@@ -136,6 +137,7 @@ _CORE = {
     *(
         "hit without a bank",
         "hit on experts",
+        "pcme on experts",
         "clip2video with neither",
         "pcme as released",
         "pcme balanced",

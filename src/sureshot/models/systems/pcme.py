@@ -29,7 +29,8 @@ Differs:
     The steepness a is learned by its logarithm and cannot change sign. The sigmoid is the printed
     one; ``doubled`` is the released code's. See `sureshot.models.losses.uncertainty`.
 
-    The tokens are those of a text and of a video's frames; an image has cells in their place.
+    The tokens are those of a text and of a video's frames, or with ``experts`` the rows of features
+    extracted beforehand, mapped as HiT maps them; an image has cells in their place.
 """
 
 import math
@@ -41,6 +42,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.layers.gaussian import (
     Gaussian,
     PieGaussianHead,
@@ -54,9 +56,10 @@ from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
-from sureshot.models.shapes import Scalar, Scores
-from sureshot.models.systems.base import Codes, System, SystemConfig, TextTokens, VideoTokens
-from sureshot.settings import Within
+from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
+from sureshot.models.systems.base import Codes, Sizes, System, SystemConfig, TextTokens, VideoTokens
+from sureshot.models.systems.hit import ExpertTokens
+from sureshot.settings import Within, build
 
 Score = Literal["distance", "means", "probability"]
 _SEED = 210105068  # of fixed noise, the paper's number; 0 may be that of weights or of data
@@ -71,6 +74,8 @@ class PcmeConfig(SystemConfig):
         mode: ``well_posed`` or ``paper``: how wide Gaussians begin, and their prior.
         score: ``distance``, ``means`` or ``probability``, all without drawing anything.
         samples: K, embeddings of an item; drawn in training, fixed in the match probability.
+        experts: names of extracted features that are read in place of the frames; none are the
+            frames.
         doubled: the sigmoid of the released code, that of twice the logit.
         weighing: the ``sum`` of all pairs as in the released code, or ``balanced`` between matched
             pairs and others.
@@ -84,6 +89,7 @@ class PcmeConfig(SystemConfig):
     mode: Literal["well_posed", "paper"] = "well_posed"
     score: Score = "distance"
     samples: Annotated[int, Within(1, 100)] = 7
+    experts: tuple[str, ...] = ()
     doubled: bool = False
     weighing: Weighing = "sum"
     uniformity: Annotated[float, Within(0, 1000)] = 0.0
@@ -103,9 +109,21 @@ class Pcme(System):
     text_noise: Tensor
     video_noise: Tensor
 
-    def __init__(self, config: PcmeConfig, width: int) -> None:
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
+    ) -> "Pcme":
+        """As `System.from_settings`; the sizes are those of all experts."""
+        return cls(build(PcmeConfig, values, key), sizes.dim, sizes.experts)
+
+    def __init__(self, config: PcmeConfig, width: int, experts: ExpertSizes = ()) -> None:
         super().__init__(config.scale)
         self.config = config
+        self.reads_experts = bool(config.experts)
+        self.searches = not self.reads_experts  # an index keeps frames alone
+        self.expert_tokens = None
+        if config.experts:
+            self.expert_tokens = ExpertTokens(experts, config.experts, width)
         self.weights: Mapping[str, float] = {
             "similarity": 1.0,
             "uniformity": config.uniformity,
@@ -128,9 +146,21 @@ class Pcme(System):
         return self.text_head(tokens.sentence, tokens.words, tokens.mask)._asdict()
 
     def videos(self, tokens: VideoTokens) -> Codes:
-        """The Gaussian of the frames and their mean."""
-        whole = masked_mean(tokens.frames, tokens.mask)
-        return self.video_head(whole, tokens.frames, tokens.mask)._asdict()
+        """The Gaussian of the frames, or of the rows of experts, and their mean."""
+        seen, mask = self._seen(tokens)
+        return self.video_head(masked_mean(seen, mask), seen, mask)._asdict()
+
+    def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
+        """Frames or rows of experts."""
+        del codes
+        return self._seen(tokens)
+
+    def _seen(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
+        """What a video consists of."""
+        if self.expert_tokens is None:
+            return tokens.frames, tokens.mask
+        found: tuple[Tokens, Mask] = self.expert_tokens(tokens)
+        return found
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of every pair: at most 1, or the logarithm of the match probability, at most 0."""

@@ -590,7 +590,7 @@ class PlanData:
         if row.encoder == "experts" and not reads_experts(
             self.plan.system(row.system, target.name)
         ):
-            return "it reads no features of experts (HiT those that its setting experts names)"
+            return "it reads no features of experts (HiT and PCME: those of their setting experts)"
         if row.encoder == "experts" and target.data.train.experts is None:
             return "the plan names no folder of their features as experts of each part"
         system = row.trained_system

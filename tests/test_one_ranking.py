@@ -147,5 +147,5 @@ def test_the_hits_of_a_search_come_in_that_order(banked, split, features):
 
 def test_a_loaded_model_scores_the_files_themselves_alike(banked, split, features):
     model = replace(banked.scorer, frames=FRAMES)
-    videos = model.embed_videos([item.path for item in split.items])
-    check(ranking(banked.scorer, features), model.similarity(model.embed_texts(TEXTS), videos))
+    videos = model.encode_document([item.path for item in split.items])
+    check(ranking(banked.scorer, features), model.similarity(model.encode_query(TEXTS), videos))

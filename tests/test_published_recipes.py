@@ -17,8 +17,8 @@ from safetensors.torch import load_file
 from sureshot import research
 from sureshot.datasets import load_split
 from sureshot.errors import SureshotError
-from sureshot.models.checkpoint import ENCODER, WEIGHTS
 from sureshot.models.encoders import load_encoder
+from sureshot.models.huggingface import ENCODER, WEIGHTS
 from sureshot.models.systems.base import Sizes
 from sureshot.research import Recipe
 from sureshot.research.training.loop import LOG, read_log

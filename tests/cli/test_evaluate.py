@@ -9,7 +9,7 @@ import pytest
 
 from sureshot.cli.app import run
 from sureshot.datasets import load_split
-from sureshot.models.checkpoint import CONFIG
+from sureshot.models.huggingface import CONFIG
 from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity

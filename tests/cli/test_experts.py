@@ -9,7 +9,7 @@ import pytest
 from safetensors.torch import load_file
 
 from sureshot.cli.app import run
-from sureshot.models.checkpoint import CONFIG, WEIGHTS
+from sureshot.models.huggingface import CONFIG, WEIGHTS
 from tests.walls import walls
 
 RECIPE = """

@@ -8,7 +8,7 @@ from safetensors.torch import load_file
 
 from sureshot.cli import terminal
 from sureshot.cli.app import run
-from sureshot.models.checkpoint import CONFIG, WEIGHTS
+from sureshot.models.huggingface import CONFIG, WEIGHTS
 from sureshot.research.training.loop import read_log
 from tests.walls import walls, write
 

@@ -9,18 +9,11 @@ import pytest
 import torch
 
 from sureshot.errors import ModelError, SureshotError
-from sureshot.models.checkpoint import (
-    CARD,
-    CONFIG,
-    ENCODER,
-    FORMAT,
-    WEIGHTS,
-    Checkpoint,
-    is_checkpoint,
-)
+from sureshot.models.checkpoint import FORMAT, Checkpoint
 from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.huggingface import CONFIG, ENCODER, README, WEIGHTS, is_checkpoint
 from sureshot.models.systems.base import text_tokens, video_tokens
 from tests.models.encoders.test_clip import clip
 from tests.trained import SYSTEMS, checkpoint
@@ -110,13 +103,13 @@ def test_a_checkpoint_replaces_the_one_before_it_and_leaves_nothing_beside_it(fo
         scores(second.model.eval()), scores(Checkpoint.from_pretrained(folder).model)
     )
     assert names(folder.parent) == ["model"]
-    assert names(folder) == sorted([CONFIG, WEIGHTS, CARD])
+    assert names(folder) == sorted([CONFIG, WEIGHTS, README])
 
 
 def test_the_card_can_be_read_by_people_and_by_the_hub(tmp_path):
     saved = checkpoint("duq", "linear", scores={"r1": 41.5}, note="Trained on coloured walls.")
     saved.save_pretrained(tmp_path / "model")
-    card = (tmp_path / "model" / CARD).read_text("utf-8")
+    card = (tmp_path / "model" / README).read_text("utf-8")
     _, metadata, text = card.split("---\n", 2)
     assert "tags: [video-text-retrieval, duq]" in metadata
     assert "# duq on tiny" in text
@@ -248,13 +241,13 @@ def tuned(**more):
 
 def test_a_tuned_encoder_is_part_of_the_folder_and_noted_as_it_lies_there(tmp_path):
     tuned(recipe={"encoder": {"name": "openai/clip"}}).save_pretrained(tmp_path / "model")
-    assert names(tmp_path / "model") == sorted([CONFIG, WEIGHTS, CARD, ENCODER])
+    assert names(tmp_path / "model") == sorted([CONFIG, WEIGHTS, README, ENCODER])
     read = Checkpoint.from_pretrained(tmp_path / "model")
     there = ClipEncoder.load(str(tmp_path / "model" / ENCODER), "cpu")
     assert (read.encoder.name, read.encoder.fingerprint) == (ENCODER, there.fingerprint)
     assert read.encoder_name == "openai/clip"
     assert read.load_encoder(tmp_path / "model", "cpu").fingerprint == there.fingerprint
-    card = (tmp_path / "model" / CARD).read_text("utf-8")
+    card = (tmp_path / "model" / README).read_text("utf-8")
     assert "# xpool on openai/clip" in card
     assert "`openai/clip`, which was trained with it and is in the folder `encoder`" in card
     assert there.fingerprint[:16] in card

@@ -155,7 +155,7 @@ def by_hand(folder: Path, videos: list[Path]) -> np.ndarray:
 
 def test_an_encoder_alone_scores_by_the_mean_of_frames(videos):
     model = load("tiny")
-    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
+    texts, embedded = model.encode_query(TEXTS), model.encode_document(videos)
     assert (len(texts), len(embedded)) == (3, 4)
     found = model.similarity(texts, embedded)
     for column, path in enumerate(videos):
@@ -170,7 +170,7 @@ def test_an_encoder_alone_scores_by_the_mean_of_frames(videos):
 def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system):
     folder = saved(tmp_path / "model", system, "linear")
     model = load(folder, "cpu")
-    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
+    texts, embedded = model.encode_query(TEXTS), model.encode_document(videos)
     found, expected = model.similarity(texts, embedded), by_hand(folder, videos)
     np.testing.assert_allclose(found, expected, atol=2e-5, rtol=1e-5)
     assert expected.std() > 1e-3
@@ -180,7 +180,7 @@ def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system
 
 def test_a_folder_of_a_clip(tmp_path, videos):
     model = load(clip(tmp_path / "clip").folder, "cpu")
-    found = model.similarity(model.embed_texts(TEXTS), model.embed_videos(videos))
+    found = model.similarity(model.encode_query(TEXTS), model.encode_document(videos))
     assert found.shape == (3, 4) and np.isfinite(found).all() and found.std() > 1e-4
 
 
@@ -206,12 +206,12 @@ def test_scores_are_those_of_a_search_unless_told_otherwise(tmp_path, videos, na
     else:
         bank.save(folder)
         model = load(folder, "cpu")
-    texts, embedded = model.embed_texts(TEXTS), model.embed_videos(videos)
-    raw = plain.similarity(plain.embed_texts(TEXTS), plain.embed_videos(videos))
+    texts, embedded = model.encode_query(TEXTS), model.encode_document(videos)
+    raw = plain.similarity(plain.encode_query(TEXTS), plain.encode_document(videos))
     uncorrected = model.similarity(texts, embedded, corrected=False)
     np.testing.assert_allclose(uncorrected, raw, atol=1e-5)
-    captions = plain.embed_texts(["white", "a magenta wall", "black"])
-    hubs = plain.similarity(captions, plain.embed_videos(videos))
+    captions = plain.encode_query(["white", "a magenta wall", "black"])
+    hubs = plain.similarity(captions, plain.encode_document(videos))
     expected = raw - 0.5 * np.sort(hubs, axis=0)[-2:].mean(0)
     np.testing.assert_allclose(model.similarity(texts, embedded), expected, atol=1e-3)  # 16 bits
     assert np.abs(expected - raw).max() > 1e-2
@@ -235,17 +235,17 @@ def test_a_model_of_experts_reads_them_from_a_folder(ce, tmp_path, videos):
         np.save(tmp_path / "experts" / "audio" / f"{path.stem}.npy", rows)
     model = load(ce, "cpu")
     assert model.experts == ("audio",) and model.searchable is None
-    embedded = model.embed_videos(videos, experts=tmp_path / "experts")
-    found = model.similarity(model.embed_texts(TEXTS), embedded)
+    embedded = model.encode_document(videos, experts=tmp_path / "experts")
+    found = model.similarity(model.encode_query(TEXTS), embedded)
     assert found.shape == (3, 4) and np.isfinite(found).all() and found.std() > 1e-3
 
 
 def test_a_model_of_experts_asks_for_them(ce, tmp_path, videos):
     model = load(ce, "cpu")
     with pytest.raises(ModelError, match="was trained on the experts audio; name the folder"):
-        model.embed_videos(videos)
+        model.encode_document(videos)
     with pytest.raises(SureshotError, match="There is no folder of experts"):
-        model.embed_videos(videos, experts=tmp_path / "none")
+        model.encode_document(videos, experts=tmp_path / "none")
 
 
 # --- what cannot be read --------------------------------------------------------------------------
@@ -256,9 +256,9 @@ def test_a_video_that_cannot_be_read_is_named(videos, tmp_path):
     broken = tmp_path / "broken.mp4"
     broken.write_bytes(b"nothing")
     with pytest.raises(VideoError, match=rf"{broken} is not a video, or is damaged"):
-        model.embed_videos([videos[0], broken])
+        model.encode_document([videos[0], broken])
     with pytest.raises(VideoError, match=rf"There is no video at {tmp_path}/gone.mp4\."):
-        model.embed_videos([str(tmp_path / "gone.mp4")])
+        model.encode_document([str(tmp_path / "gone.mp4")])
 
 
 # --- what is known of a model ---------------------------------------------------------------------

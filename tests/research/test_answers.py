@@ -14,8 +14,9 @@ from sureshot.cli.app import run as command
 from sureshot.datasets import Caption, Item, Split
 from sureshot.datasets.questions import VOCABULARY
 from sureshot.errors import ModelError, QueryError, SureshotError
-from sureshot.models.checkpoint import Checkpoint, EncoderNote, is_checkpoint
+from sureshot.models.checkpoint import Checkpoint, EncoderNote
 from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.huggingface import is_checkpoint
 from sureshot.models.load import load
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import (

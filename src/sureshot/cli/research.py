@@ -194,6 +194,9 @@ def evaluate(
         typer.Option(metavar="NAME", help="Published rows of this method; published: all."),
     ] = None,
     trec: Annotated[Path | None, path_option(help="Write run.txt and qrels.txt here.")] = None,
+    record: Annotated[
+        bool, typer.Option("--record", help="Keep the recalls with the model, for its card.")
+    ] = False,
     trust: Annotated[
         bool, typer.Option("--trust", help="Also measure how far its answers can be trusted.")
     ] = False,

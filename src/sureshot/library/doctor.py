@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import Literal
 
 from sureshot.errors import RESEARCH, SureshotError, install_command, is_installed, option
-from sureshot.paths import absolute, absolute_model, expand, index_place
+from sureshot.models.huggingface import cache_folder, is_checkpoint
+from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.settings import read_json
 from sureshot.text import counted
 
@@ -119,9 +120,12 @@ def _bundled() -> _Found:
 
 
 def _cached_models() -> _Found:
-    """The dual encoders in the Hugging Face cache."""
+    """The models in the Hugging Face cache."""
     names = _cached(
-        lambda folder: _kind(folder) in ("clip", "siglip") and any(folder.glob("*.safetensors"))
+        lambda folder: (
+            (is_checkpoint(folder) or _kind(folder) in ("clip", "siglip"))
+            and any(folder.glob("*.safetensors"))
+        )
     )
     if names:
         return "ok", f"can be used offline: {', '.join(names)}", ""
@@ -132,12 +136,10 @@ def _cached_models() -> _Found:
 
 def _cached(is_one: Callable[[Path], bool]) -> list[str]:
     """The names of models in the Hugging Face cache, of those whose folder is one."""
-    home = Path(os.environ.get("HF_HOME") or expand("~/.cache/huggingface"))
-    cache = Path(os.environ.get("HF_HUB_CACHE") or home / "hub")
     return sorted(
         {
             folder.parent.parent.name.removeprefix("models--").replace("--", "/")
-            for folder in cache.glob("models--*/snapshots/*")
+            for folder in cache_folder().glob("models--*/snapshots/*")
             if is_one(folder)
         }
     )

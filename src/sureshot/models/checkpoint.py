@@ -21,17 +21,23 @@ from sureshot.files import replace_folder, write_json, write_text
 from sureshot.media.sampling_rule import Sampling, SamplingKind
 from sureshot.models import encoders
 from sureshot.models.encoders.base import Encoder
-from sureshot.models.hub_bank import CONFIG, is_checkpoint
-from sureshot.models.hub_bank import FILE as BANK
+from sureshot.models.huggingface import (
+    BANK,
+    CONFIG,
+    ENCODER,
+    MEASURED,
+    README,
+    WEIGHTS,
+    is_checkpoint,
+)
 from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.model_card import model_card
 from sureshot.models.systems.base import Sizes, load_system
 from sureshot.models.weights import save_weights, with_weights
 from sureshot.settings import Ranged, Within, build, read_json, to_values, within
 
 _WIDEST = 65_536  # numbers of a vector that any encoder gives
 FORMAT = 2
-WEIGHTS, CARD = "model.safetensors", "README.md"
-ENCODER = "encoder"  # folder in that of a checkpoint, and how its config names that folder
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +127,7 @@ class Checkpoint:
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the folder, whole or not at all, in place of an older checkpoint."""
         folder = Path(folder)
-        _check_free(folder)
+        check_free(folder)
         try:
             with replace_folder(folder) as fresh:
                 self._write(fresh)
@@ -176,7 +182,7 @@ class Checkpoint:
         written = replace(self, encoder=noted)
         save_weights(self.model, folder / WEIGHTS)
         write_json(folder / CONFIG, written._config())
-        write_text(folder / CARD, written._card())
+        write_text(folder / README, model_card(folder))
 
     def _config(self) -> dict[str, Any]:
         return {
@@ -188,32 +194,6 @@ class Checkpoint:
             "scores": dict(self.scores),
             "note": self.note,
         }
-
-    def _card(self) -> str:
-        """The card, with the metadata that the Hugging Face hub reads at its top."""
-        count = sum(p.numel() for p in self.model.parameters())
-        tuned = self.encoder.name == ENCODER
-        own = f", which was trained with it and is in the folder `{ENCODER}`" if tuned else ""
-        measured = "\n".join(f"| {name} | {value:.4g} |" for name, value in self.scores.items())
-        return f"""---
-library_name: sureshot
-tags: [video-text-retrieval, {self.system["name"]}]
----
-
-# {self.system["name"]} on {self.encoder_name}
-
-A text-to-video retrieval model of {count:,} parameters on the encoder `{self.encoder_name}`{own}
-(fingerprint {self.encoder.fingerprint[:16]}), trained with at most {self.encoder.frames} frames a
-video. Use it with `sureshot index --model FOLDER` and `sureshot evaluate FOLDER`.
-
-{self.note}
-
-| measured | |
-|---|---|
-{measured}
-
-The recipe it was trained by stands in `{CONFIG}`.
-"""
 
 
 def _built(stem: StemConfig, system: Mapping[str, Any], sizes: Sizes) -> Model:
@@ -252,11 +232,11 @@ def read_config(
     raise ModelError(f"{path} is not the config of {named}.")
 
 
-def _check_free(folder: Path) -> None:
+def check_free(folder: Path) -> None:
     """Refuse to replace anything but an empty folder or a checkpoint."""
     if not folder.exists():
         return
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else {folder.name}
-    ours = {CONFIG, WEIGHTS, CARD, ENCODER, TRUST, BANK}
+    ours = {CONFIG, WEIGHTS, README, ENCODER, TRUST, BANK, MEASURED}
     if names and not (is_checkpoint(folder) and names <= ours):
         raise ModelError(f"{folder} holds something else; name a new folder.")

@@ -27,11 +27,9 @@ from sureshot.files import replace_file
 from sureshot.metrics.hubs import nearest_mean
 from sureshot.models import encoders
 from sureshot.models.encoders.base import TextFeatures
-from sureshot.paths import expand
-from sureshot.settings import read_json
+from sureshot.models.huggingface import BANK, checkpoint_folder
 
-FILE = "bank.safetensors"
-CONFIG = "config.json"  # of a checkpoint
+FILE = BANK
 BUNDLED = Path(encoders.__file__).parent  # what belongs to the bundled model
 NEAREST = 4  # videos from elsewhere that are averaged
 _NAMES = ("model", "source", "k", "weight")
@@ -146,21 +144,13 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 def home_of(model: str) -> Path | None:
     """The folder of what belongs to a model; of the bundled one in the package.
 
-    None for a model of a hub, whose name is no folder below the current one.
+    Of a trained model of the hub it is in the cache. None for an encoder of the hub, whose name is
+    no folder below the current one.
     """
     if model == "bundled":
         return BUNDLED
-    home = expand(model)
+    home = checkpoint_folder(model)
     return home if home.is_absolute() else None
-
-
-def is_checkpoint(folder: str | Path) -> bool:
-    """Whether a folder looks like one of ours: a config that names a system."""
-    try:
-        config = read_json(Path(folder) / CONFIG)
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and "system" in config and "stem" in config
 
 
 def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:

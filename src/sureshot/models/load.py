@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
-from sureshot.errors import ModelError, VideoError, option, require_research
-from sureshot.files import file_digest
+from sureshot.errors import ModelError, VideoError, option, reason_of, require_research
+from sureshot.files import file_digest, replace_folder
 from sureshot.media.sampling_rule import Sampling
+from sureshot.models import huggingface
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.base import (
     Encoder,
@@ -29,7 +30,8 @@ from sureshot.models.encoders.base import (
     stack,
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
-from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of, is_checkpoint
+from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
+from sureshot.models.huggingface import is_checkpoint
 from sureshot.models.similarity import (
     HubCorrected,
     MeanFrames,
@@ -37,7 +39,7 @@ from sureshot.models.similarity import (
     Similarity,
     similarity_for,
 )
-from sureshot.paths import absolute_model, expand, is_folder_at
+from sureshot.paths import absolute, absolute_model, expand, is_folder_at
 
 if TYPE_CHECKING:
     from sureshot.models.checkpoint import Checkpoint
@@ -64,6 +66,9 @@ class Embedded:
     def __len__(self) -> int:
         return len(self.vectors)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return np.array(self.vectors, dtype=dtype, copy=copy or None)
+
 
 @dataclass(frozen=True)
 class Scorer:
@@ -79,11 +84,11 @@ class Scorer:
     Examples:
         >>> from sureshot.models.load import load
         >>> model = load("tiny")  # knows eight colours; for tests
-        >>> texts = model.embed_texts(["a red wall", "the blue sky"])
+        >>> texts = model.encode_query(["a red wall", "the blue sky"])
         >>> texts.vectors.shape
         (2, 24)
 
-        ``model.similarity(texts, model.embed_videos(["a.mp4", "b.mp4"]))`` is then a matrix of two
+        ``model.similarity(texts, model.encode_document(["a.mp4", "b.mp4"]))`` is a matrix of two
         rows, the texts, and two columns, the videos.
     """
 
@@ -134,15 +139,16 @@ class Scorer:
         """Similarity on stored features, uncorrected."""
         return similarity_for(self.require_searchable())
 
-    def embed_texts(self, texts: Sequence[str]) -> Embedded:
+    def encode_query(self, texts: str | Sequence[str]) -> Embedded:
         """Texts, sentences or single words, as the model compares them; at least one."""
+        texts = [texts] if isinstance(texts, str) else texts
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
         return Embedded(how.text_vectors(codes), codes)
 
-    def embed_videos(
-        self, videos: Sequence[str | Path], *, experts: str | Path | None = None
+    def encode_document(
+        self, videos: str | Path | Sequence[str | Path], *, experts: str | Path | None = None
     ) -> Embedded:
         """Videos as the model compares them, each decoded and sampled as a whole.
 
@@ -159,6 +165,7 @@ class Scorer:
                 f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
                 "folder that has them as experts."
             )
+        videos = [videos] if isinstance(videos, str | Path) else videos
         paths = [expand(video) for video in videos]
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
@@ -176,6 +183,82 @@ class Scorer:
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)
         return self.raw.similarity(texts.codes, videos.codes.codes)
+
+    @classmethod
+    def from_pretrained(
+        cls, name: str | Path, device: str | None = None, *, revision: str | None = None
+    ) -> "Scorer":
+        """What `load` gives."""
+        return load(name, device, revision=revision)
+
+    def save_pretrained(self, folder: str | Path) -> None:
+        """Write the files of a trained model into a folder, whole or not at all.
+
+        Weights and settings, its card, calibration and hub correction; `load` takes the folder.
+        """
+        from sureshot.models.checkpoint import check_free
+
+        home, folder = self._require_files(), absolute(folder)
+        if folder == home:
+            return
+        check_free(folder)
+        try:
+            with replace_folder(folder) as fresh:
+                huggingface.copy_checkpoint(home, fresh)
+        except OSError as error:
+            raise ModelError(
+                f"The model cannot be saved in {folder}: {reason_of(error)}."
+            ) from None
+
+    def push_to_hub(
+        self,
+        name: str,
+        *,
+        private: bool | None = None,
+        token: str | None = None,
+        commit_message: str = "Model of Sureshot",
+        branch: str | None = None,
+        create_pr: bool = False,
+    ) -> str:
+        """Publish a trained model on the Hugging Face hub; the address of the commit.
+
+        What `save_pretrained` writes, with a card for that name. Of folders of this machine that
+        its recipe names only the last part is published.
+
+        Args:
+            name: of the model on the hub, such as ``me/my-model``.
+            private: whether a new model is private; None is as the account has it.
+            token: of the account; None is that of the last ``hf auth login``.
+            branch: of an existing model; None is ``main``.
+            create_pr: whether to offer the files as a pull request.
+
+        Raises:
+            ModelError: there is no login, no permission, or no network; or nobody else could use
+                the model, since its encoder is on this machine alone.
+        """
+        from sureshot.models.model_card import model_card
+
+        home = self._require_files()
+        return huggingface.publish(
+            home,
+            name,
+            card=model_card(home, name),
+            private=private,
+            token=token,
+            message=commit_message,
+            branch=branch,
+            pull_request=create_pr,
+        )
+
+    def _require_files(self) -> Path:
+        """The folder that a trained model is in."""
+        home = home_of(absolute_model(self.name))
+        if self.model is None or home is None or not is_checkpoint(home):
+            raise ModelError(
+                f"{self.name} is an encoder, not a trained model. Train one on it with `sureshot "
+                f"train`, and save or publish that."
+            )
+        return home
 
     def require_searchable(self) -> Encoder:
         """What an index is made with, or a ModelError where none can be made."""
@@ -219,18 +302,23 @@ class Scorer:
 _BUILT_IN = ("bundled", "bundled-bf16", "bridge", "tiny")
 
 
-def load(name: str | Path, device: str | None = None) -> Scorer:
+def load(name: str | Path, device: str | None = None, *, revision: str | None = None) -> Scorer:
     """A model that embeds texts and videos and scores them.
 
     Args:
-        name: folder of a checkpoint, or an encoder as `sureshot.models.encoders.load_encoder` takes
-            it: ``bundled``, a folder of a CLIP, or its id on the hub.
+        name: a trained model, by its folder or its name on the Hugging Face hub, or an encoder as
+            `sureshot.models.encoders.load_encoder` takes it: ``bundled``, a folder of a CLIP, or
+            its name on the hub.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
+        revision: commit, branch or tag of a model of the hub; None is the version in the cache,
+            else the newest.
 
     Raises:
         ModelError: there is no such model, it cannot be reached or trusted, its encoder has changed
             since it was trained, or its bank cannot be used.
     """
+    if revision is not None:
+        name = _from_hub(str(name), revision)
     scorer = _without_bank(str(name), device)
     place = scorer.name if scorer.name in _BUILT_IN else absolute_model(scorer.name)
     home = home_of(place)
@@ -248,6 +336,8 @@ def load_searchable(
 
 def _without_bank(name: str, device: str | None, engine: str | None = None) -> Scorer:
     folder = expand(name)
+    if name not in _BUILT_IN and huggingface.is_hub_name(name):
+        folder = _from_hub(name)
     if name not in _BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
         return _checkpoint(name, folder, device, engine)
     there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
@@ -265,6 +355,20 @@ def _without_bank(name: str, device: str | None, engine: str | None = None) -> S
             "into a recipe as encoder.name, for ce or hit with experts."
         )
     return Scorer(name=name, encoder=encoder, encoder_name=encoder.name, searchable=encoder)
+
+
+def _from_hub(name: str, revision: str | None = None) -> Path:
+    """The folder of a model of the hub, downloaded the first time."""
+    if not huggingface.is_hub_name(name):
+        raise ModelError(
+            f"{name} is no name on the hub, so it has no version {revision}; leave that out."
+        )
+    from sureshot.models.encoders.clip import Snapshot
+
+    def usable(folder: Path) -> bool:
+        return huggingface.is_whole_checkpoint(folder) or Snapshot(folder).complete()
+
+    return huggingface.cached(name, usable, revision) or huggingface.download(name, revision)
 
 
 def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None) -> Scorer:
@@ -286,7 +390,7 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
         sampling=checkpoint.encoder.rule,
         recipe=checkpoint.recipe,
         device=place,
-        searchable=Retriever(checkpoint, encoder, folder, place) if searches else None,
+        searchable=Retriever(checkpoint, encoder, folder, place, name) if searches else None,
     )
 
 
@@ -313,7 +417,12 @@ class Retriever(ModelSimilarity):
     """
 
     def __init__(
-        self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str | None = None
+        self,
+        checkpoint: "Checkpoint",
+        encoder: Encoder,
+        folder: Path,
+        device: str | None = None,
+        name: str = "",
     ) -> None:
         from sureshot.models.weights import device_for
 
@@ -321,7 +430,8 @@ class Retriever(ModelSimilarity):
         self._model = checkpoint.model.to(place).eval()
         super().__init__(self._model.system, place)
         self._checkpoint, self._encoder, self._folder = checkpoint, encoder, folder
-        self.name, self.dim = str(folder), checkpoint.model.stem.sizes.dim
+        self.name = name if huggingface.is_hub_name(name) else str(folder)
+        self.dim = checkpoint.model.stem.sizes.dim
         self.channels, self.latin_only = encoder.channels, encoder.latin_only
         self.frame_size = encoder.frame_size
         self.vocabulary: Vocabulary | None = None
@@ -331,7 +441,7 @@ class Retriever(ModelSimilarity):
     @cached_property
     def fingerprint(self) -> str:
         """Digest of weights, settings and encoder; neither the folder's place nor its card."""
-        from sureshot.models.checkpoint import WEIGHTS
+        from sureshot.models.huggingface import WEIGHTS
         from sureshot.settings import to_values
 
         settings = {

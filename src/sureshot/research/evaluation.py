@@ -13,7 +13,9 @@ from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.metrics.published import published
 from sureshot.metrics.report import CorrectedScores, RecallReport, report, write_qrels, write_run
+from sureshot.models import model_card
 from sureshot.models.encoders.experts import presence, read_experts
+from sureshot.models.huggingface import is_hub_name
 from sureshot.models.load import Scorer, load
 from sureshot.paths import expand
 from sureshot.progress import Notes, Progress, Silent
@@ -246,6 +248,7 @@ def evaluate(
     bank: int = 2000,
     against: Sequence[str] = (),
     trec: str | Path | None = None,
+    record: bool = False,
     trust: bool = False,
     card: str | Path | None = None,
     plots: str | Path | None = None,
@@ -273,6 +276,7 @@ def evaluate(
         bank: training captions that ``qb_norm``, ``nnn`` and ``duq_candidates`` look at, at most.
         against: methods whose printed rows are shown; ``published`` is all of them.
         trec: folder for ``run.txt`` and ``qrels.txt``.
+        record: whether to keep the recalls in the folder of the model, for its card.
         trust: whether to measure too how far the answers can be believed.
         card: file of the calibration that ``trust`` measures; None fits one to parts of the split.
         plots: folder for figures of ``trust``, as PNG and SVG.
@@ -297,6 +301,11 @@ def evaluate(
     scorer = load(model, device)
     if PRINTED in post:
         check_printed(scorer)
+    if record and (scorer.model is None or is_hub_name(scorer.name)):
+        raise ArgumentError(
+            f"{option('record')} writes into the folder of a trained model, and {scorer.name} has "
+            f"none here; leave it out."
+        )
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     check_experts(scorer, source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
@@ -309,6 +318,8 @@ def evaluate(
     recalls = recall_report(
         scorer, features, scores, post=post, gamma=gamma, against=against, bank=known
     )
+    if record:
+        model_card.record(expand(scorer.name), recalls)
     if trec is not None:
         write_trec(Path(trec), features, scores, scorer.name)
     if not trust:

@@ -22,8 +22,8 @@ from jaxtyping import Float, Float64
 from sureshot.datasets import Caption, Item, Split
 from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.files import CARD, file_digest
-from sureshot.models.checkpoint import WEIGHTS
 from sureshot.models.hub_bank import home_of
+from sureshot.models.huggingface import WEIGHTS
 from sureshot.models.load import Scorer
 from sureshot.models.load import load as load_model
 from sureshot.paths import absolute_model, cache_dir, expand, reference_card

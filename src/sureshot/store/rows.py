@@ -28,7 +28,8 @@ from sureshot.errors import ModelError, StoreError, SureshotError, option
 from sureshot.media.dates import VideoDate, video_date
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
-from sureshot.models.hub_bank import FILE, bank_of, home_of, is_checkpoint
+from sureshot.models.hub_bank import FILE, bank_of, home_of
+from sureshot.models.huggingface import is_checkpoint
 from sureshot.models.similarity import HubCorrected, MeanFrames
 from sureshot.paths import video_id
 from sureshot.s3 import object_path

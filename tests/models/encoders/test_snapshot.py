@@ -19,7 +19,7 @@ from huggingface_hub import constants
 from safetensors.numpy import save, save_file
 
 from sureshot.errors import ArgumentError, ModelError
-from sureshot.models.encoders import clip as module
+from sureshot.models import huggingface as module
 from sureshot.models.encoders.clip import Snapshot, find_snapshot
 
 NAME = "someone/a-clip"
@@ -39,7 +39,7 @@ MAIN, PULL = "a" * 40, "b" * 40
 def caches(tmp_path, monkeypatch):
     """Nothing is remembered outside of the test, and no real hub is called."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "hub"))
+    monkeypatch.setenv("HF_HUB_CACHE", str(tmp_path / "hub"))
     monkeypatch.setattr(constants, "HF_HUB_DISABLE_PROGRESS_BARS", True)
     set_hub(monkeypatch, 9)  # the discard port: refuses at once
     yield

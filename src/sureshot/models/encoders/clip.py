@@ -10,8 +10,6 @@ checkpoints of a fixed size have the model type ``siglip`` and work.
 
 import contextlib
 import hashlib
-import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +22,10 @@ import tokenizers
 from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from safetensors import SafetensorError, safe_open
 
-from sureshot.errors import ModelError, option
+from sureshot.errors import ModelError
 from sureshot.files import file_digest
 from sureshot.media.signature import FrameSize
+from sureshot.models import huggingface
 from sureshot.models.encoders.base import (
     FrameFeatures,
     Images,
@@ -34,22 +33,16 @@ from sureshot.models.encoders.base import (
     Vocabulary,
     token_words,
 )
+from sureshot.models.huggingface import INDEX, WEIGHTS, first_line
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
 
 if TYPE_CHECKING:
     import torch
 
-CONFIG, TOKENIZER, TOKENIZER_SETTINGS = "config.json", "tokenizer.json", "tokenizer_config.json"
-IMAGES, PROCESSOR = "preprocessor_config.json", "processor_config.json"
-_SETTINGS = (CONFIG, IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS)
-_WEIGHTS, _INDEX = "model.safetensors", "model.safetensors.index.json"
-_SHARDS = "model-*.safetensors"
+CONFIG, IMAGES, PROCESSOR, TOKENIZER, TOKENIZER_SETTINGS = huggingface.SETTINGS
 _PICKLES = ("*.bin", "*.pt", "*.pth", "*.ckpt")
-_HUB_NAME = re.compile(r"\w[\w.-]*/\w[\w.-]*")
-_LONGEST = 200  # characters of a name on the hub; there are 96 at most
-_PATIENCE = 5.0  # seconds; the hub client's own default is to wait for ever
-_CONVERTER = "SFconvertbot"  # the hub's own robot, which offers safetensors as a pull request
+_LONGEST = 200  # characters of a name that a message repeats
 _AGAIN = "Copy or download the folder again, whole."
 _OTHER = "Give a CLIP, SigLIP or fixed-size SigLIP2, such as google/siglip2-base-patch16-224."
 _MATCH = f"Put the {TOKENIZER} of the same checkpoint next to its weights."
@@ -92,9 +85,9 @@ class Snapshot:
         files = [self.folder / name for name in self._weight_names()]
         if not files and any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
             reason = "its weights are pickled, and a pickle can run code"
-            raise self.refuse(reason, _convert(self.folder))
+            raise self.refuse(reason, huggingface.how_to_convert(self.folder))
         if not files:
-            raise self.refuse(f"{_WEIGHTS} is missing", _AGAIN)
+            raise self.refuse(f"{WEIGHTS} is missing", _AGAIN)
         for file in files:
             try:
                 with safe_open(file, framework="numpy"):
@@ -106,14 +99,14 @@ class Snapshot:
 
     def fingerprint(self, version: str) -> str:
         """Hex digest of weights, settings and the version of the code that reads them."""
-        present = [self.folder / name for name in (*_SETTINGS, _INDEX)]
+        present = [self.folder / name for name in (*huggingface.SETTINGS, INDEX)]
         files = [path for path in present if path.is_file()] + self.weights()
         lines = [version, *(f"{path.name} {file_digest(path)}" for path in files)]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
 
     def complete(self) -> bool:
         """Whether nothing is missing that a hub model has; a folder of one's own may have less."""
-        needed = (CONFIG, TOKENIZER, *(self._weight_names() or [_WEIGHTS]))
+        needed = (CONFIG, TOKENIZER, *(self._weight_names() or [WEIGHTS]))
         present = all((self.folder / name).is_file() for name in needed)
         return present and any((self.folder / name).is_file() for name in (IMAGES, PROCESSOR))
 
@@ -122,13 +115,13 @@ class Snapshot:
         return ModelError(f"Could not load the model in {self.folder}: {reason}. {fix}")
 
     def _weight_names(self) -> list[str]:
-        if (self.folder / _WEIGHTS).is_file():
-            return [_WEIGHTS]
-        if not (self.folder / _INDEX).is_file():
+        if (self.folder / WEIGHTS).is_file():
+            return [WEIGHTS]
+        if not (self.folder / INDEX).is_file():
             return []
-        shards = self.settings(_INDEX).get("weight_map")
+        shards = self.settings(INDEX).get("weight_map")
         if not isinstance(shards, dict):
-            raise self.refuse(f"{_INDEX} names no files", _AGAIN)
+            raise self.refuse(f"{INDEX} names no files", _AGAIN)
         return sorted({str(shard) for shard in shards.values()})
 
 
@@ -137,102 +130,13 @@ def find_snapshot(name: str) -> Snapshot:
     path = expand(name)
     if is_folder_at(path):
         return Snapshot(path.absolute())
-    there = os.path.exists(path)  # noqa: PTH110 - Path.exists fails at names too long
-    if there or len(name) > _LONGEST or not _HUB_NAME.fullmatch(name):
+    if not huggingface.is_hub_name(name):
         raise ModelError(
             f"Could not load model '{name[:_LONGEST]}': it is neither a folder nor the name of "
             "a model on the hub, such as openai/clip-vit-base-patch32."
         )
-    return _cached(name) or _download(name)
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its type where it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
-
-
-def _cached(name: str) -> Snapshot | None:
-    """A complete version in the hub's cache, the current one before others, newer before older."""
-    from huggingface_hub import constants
-
-    root = Path(constants.HF_HUB_CACHE) / f"models--{name.replace('/', '--')}"
-    main = root / "refs" / "main"
-    current = main.read_text("utf-8").strip() if main.is_file() else ""
-    folders = sorted(
-        root.glob("snapshots/*"), key=lambda f: (f.name == current, f.stat().st_mtime), reverse=True
-    )
-    return next((found for found in map(Snapshot, folders) if found.complete()), None)
-
-
-def _download(name: str) -> Snapshot:
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import GatedRepoError
-
-    commit = _commit(name)
-    try:
-        wanted = [*_SETTINGS, _WEIGHTS, _INDEX, _SHARDS]
-        folder = snapshot_download(name, revision=commit, allow_patterns=wanted)
-    except GatedRepoError:
-        raise ModelError(
-            f"Could not download model '{name}': its owners want their terms accepted first. "
-            "Accept them on the model's page of the hub, then log in with: hf auth login"
-        ) from None
-    except _hub_errors() as error:
-        raise ModelError(
-            f"Could not download model '{name}' ({first_line(error)}). Try again, it goes on where "
-            f"it stopped, or give a local folder with {option('model')}."
-        ) from None
-    return Snapshot(Path(folder))
-
-
-def _commit(name: str) -> str:
-    """The version to download: the main one, or the robot's conversion where that is pickled."""
-    from huggingface_hub import HfApi
-    from huggingface_hub.errors import RepositoryNotFoundError
-
-    api = HfApi()
-    try:
-        info = api.model_info(name, timeout=_PATIENCE)
-        if info.sha and _safe(info.siblings):
-            return info.sha
-        for pull in api.get_repo_discussions(name, author=_CONVERTER, discussion_status="open"):
-            info = api.model_info(name, revision=pull.git_reference, timeout=_PATIENCE)
-            if info.sha and _safe(info.siblings):
-                return info.sha
-    except RepositoryNotFoundError:
-        raise ModelError(
-            f"Could not load model '{name}': there is no such folder, and the hub has no public "
-            "model of this name. Check the spelling, or log in with: hf auth login"
-        ) from None
-    except _hub_errors():
-        raise ModelError(
-            f"Could not load model '{name}': not in the local cache and the model hub cannot be "
-            f"reached. Give a local folder with {option('model')} (in a recipe as encoder.name, in "
-            f"a plan also in [encoders]), connect once, or use {option('model', 'bundled')}."
-        ) from None
-    raise ModelError(
-        f"Could not load model '{name}': the hub has its weights only pickled, and a pickle can "
-        f"run code. {_convert(name)}"
-    )
-
-
-def _safe(files: list[Any] | None) -> bool:
-    return any(file.rfilename in (_WEIGHTS, _INDEX) for file in files or ())
-
-
-def _hub_errors() -> tuple[type[Exception], ...]:
-    """OSError and what httpx raises; which httpx, depends on the version of the hub's client."""
-    from huggingface_hub.errors import HfHubHTTPError
-
-    return tuple(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception))
-
-
-def _convert(source: Path | str) -> str:
-    save = f"k.from_pretrained('{source}').save_pretrained('DIR')"
-    code = f"import transformers as t; [{save} for k in (t.AutoModel, t.AutoProcessor)]"
-    return (
-        f'If you trust it, convert it once and give DIR with {option("model")}: python -c "{code}"'
-    )
+    folder = huggingface.cached(name, lambda folder: Snapshot(folder).complete())
+    return Snapshot(folder or huggingface.download(name))
 
 
 _FILTERS: Mapping[object, Literal["bilinear", "bicubic"]] = {2: "bilinear", 3: "bicubic"}

@@ -1,0 +1,206 @@
+"""A trained model on the hub: published, downloaded, evaluated and searched with, over HTTP."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from sureshot.errors import ModelError
+from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.huggingface import MEASURED
+from sureshot.models.load import load
+from sureshot.models.model_card import model_card
+from sureshot.research.calibration import calibrate
+from sureshot.research.evaluation import evaluate
+from sureshot.research.training.recipe import Recipe
+from tests.hub_server import TOKEN, Hub, serving
+from tests.judged import split as split_of_photos
+from tests.trained import checkpoint, saved
+from tests.walls import walls
+
+NAME = "me/walls"
+
+
+@pytest.fixture
+def hub() -> Iterator[Hub]:
+    with serving() as hub:
+        yield hub
+
+
+def python(hub: Hub, tmp_path: Path, *arguments: str, token: str = TOKEN) -> Any:
+    """Another process that knows this hub, as a user's would."""
+    home = {"HF_HOME": str(tmp_path / "hf"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
+    home |= {"XDG_DATA_HOME": str(tmp_path / "data"), "HF_HUB_DISABLE_TELEMETRY": "1"}
+    env = {**os.environ, **home, "HF_ENDPOINT": hub.address, "HF_TOKEN": token}
+    env = {key: value for key, value in env.items() if value}
+    asked = [sys.executable, *arguments]
+    return subprocess.run(asked, env=env, capture_output=True, text=True, cwd=tmp_path)
+
+
+def push(hub: Hub, tmp_path: Path, folder: Path, token: str = TOKEN) -> Any:
+    code = "import sureshot, sys; print(sureshot.load(sys.argv[1]).push_to_hub(sys.argv[2]))"
+    return python(hub, tmp_path, "-c", code, str(folder), NAME, token=token)
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A model whose recipe names folders of this machine, with results and a calibration."""
+    place = walls(tmp_path / "walls")
+    recipe = Recipe.load(place / "recipe.toml").to_dict()
+    made = checkpoint("clip4clip", "none", recipe=recipe, note="Trained on walls.")
+    made.save_pretrained(tmp_path / "model")
+    evaluate(tmp_path / "model", "pairs", place / "pairs.csv", record=True, cache=tmp_path / "c")
+    pairs = split_of_photos(tmp_path, captions=4)
+    calibrate(tmp_path / "model", "pairs", pairs, cache=tmp_path / "c", date="2026-11-30")
+    return tmp_path / "model"
+
+
+def test_a_published_model_is_evaluated_and_indexed_by_its_name(
+    model: Path, hub: Hub, tmp_path: Path
+) -> None:
+    pushed = push(hub, tmp_path, model)
+    assert pushed.stdout.strip().startswith(f"{hub.address}/{NAME}/commit/"), pushed.stderr
+    pairs = ["--data", "pairs", "--root", str(tmp_path / "walls" / "pairs.csv"), "--json"]
+    found = [
+        python(hub, tmp_path, "-m", "sureshot", "evaluate", name, *pairs)
+        for name in (NAME, str(model))
+    ]
+    here, there = (json.loads(ran.stdout) for ran in found)
+    assert here["raw"] == there["raw"]
+    videos = str(tmp_path / "walls" / "videos")
+    made = python(hub, tmp_path, "-m", "sureshot", "index", videos, "--model", NAME)
+    assert made.returncode == 0, made.stderr
+    hub.address = "http://127.0.0.1:9"  # it is in the cache now, and nobody is asked
+    asked = python(hub, tmp_path, "-m", "sureshot", "search", "red then green", "--json")
+    answer = json.loads(asked.stdout)
+    assert answer["model"] == NAME
+    assert answer["confidence"] is not None  # its calibration came with it
+
+
+def test_nothing_of_this_machine_is_published(model: Path, hub: Hub, tmp_path: Path) -> None:
+    (model / "notes.txt").write_text("mine")
+    assert push(hub, tmp_path, model).returncode == 0
+    files = hub.newest(NAME)
+    expected = {"README.md", "config.json", "model.safetensors", "trust.json", MEASURED}
+    assert set(files) == expected
+    assert not [name for name, held in files.items() if str(tmp_path).encode() in held]
+    assert json.loads(files["config.json"])["recipe"]["train"][0]["root"] == "pairs.csv"
+
+
+def test_the_card_says_what_the_files_say(model: Path, hub: Hub, tmp_path: Path) -> None:
+    (measured,) = json.loads((model / MEASURED).read_text("utf-8"))
+    best = measured["recalls"][0]["R@1"]
+    assert len(best) == 3
+    assert push(hub, tmp_path, model).returncode == 0
+    text = hub.newest(NAME)["README.md"].decode()
+    assert text == model_card(model, NAME)
+    assert "Trained on walls." in text
+    assert f"sureshot index --model {NAME}" in text
+    assert "pairs.csv test, 3 videos, 6 captions" in text
+    assert f"| text to video | 6 | {best[0]:.1f} [{best[1]:.1f}, {best[2]:.1f}]" in text
+    assert "of 2026-11-30: learned from 240 queries about 60 videos" in text
+
+
+def test_a_card_without_results_or_calibration_says_so(tmp_path: Path) -> None:
+    text = model_card(saved(tmp_path / "model", "duq", "none"))
+    assert "What it was trained on is not recorded." in text
+    assert "None recorded; `sureshot evaluate FOLDER --data … --record` does." in text
+    assert "None: searches show no percentages" in text
+
+
+def test_results_of_one_test_are_recorded_once(model: Path, tmp_path: Path) -> None:
+    pairs = tmp_path / "walls" / "pairs.csv"
+    for split in ("val", "test", "val"):
+        evaluate(model, "pairs", pairs, split=split, record=True, cache=tmp_path / "c")
+    tests = [one["test"] for one in json.loads((model / MEASURED).read_text("utf-8"))]
+    assert len(tests) == len(set(tests)) == 2
+    assert all(test in (model / "README.md").read_text("utf-8") for test in tests)
+
+
+def test_a_revision_is_that_version_and_another_is_refused(
+    model: Path, hub: Hub, tmp_path: Path
+) -> None:
+    push(hub, tmp_path, model)
+    (first,) = hub.models[NAME]
+    other = checkpoint("xpool", "linear", seed=1, note="Trained again.")
+    other.save_pretrained(tmp_path / "other")
+    push(hub, tmp_path, tmp_path / "other")
+    code = (
+        "import sureshot, sys; print(sureshot.load(sys.argv[1], revision=sys.argv[2]).fingerprint)"
+    )
+    prints = [load(str(folder), "cpu").fingerprint for folder in (model, tmp_path / "other")]
+    for version, wanted in zip([first, "main"], prints, strict=True):
+        found = python(hub, tmp_path, "-c", code, NAME, version)
+        assert found.stdout.strip() == wanted, found.stderr
+    gone = python(hub, tmp_path, "-c", code, NAME, "v9")
+    assert "it has no version v9" in gone.stderr
+
+
+def test_a_model_that_is_not_there_or_a_hub_that_is_not_is_one_sentence(
+    hub: Hub, tmp_path: Path
+) -> None:
+    asked = ["-m", "sureshot", "evaluate", NAME, "--data", "pairs", "--root", "pairs.csv"]
+    gone = python(hub, tmp_path, *asked)
+    assert gone.stderr.count("\n") == 1 and "no public model of this name" in gone.stderr
+    hub.address = "http://127.0.0.1:9"
+    away = python(hub, tmp_path, *asked)
+    assert away.stderr.count("\n") == 1 and "connect once, or use --model bundled" in away.stderr
+
+
+@pytest.mark.parametrize(
+    "token, reason", [("hf_reads", "does not let you publish me/walls"), ("", "hf auth login")]
+)
+def test_who_may_not_publish_is_told_how(
+    token: str, reason: str, model: Path, hub: Hub, tmp_path: Path
+) -> None:
+    refused = push(hub, tmp_path, model, token)
+    assert reason in refused.stderr.splitlines()[-1]
+    assert "hf auth login" in refused.stderr.splitlines()[-1]
+    assert not any(hub.models.values())
+
+
+def test_what_nobody_else_could_use_is_not_published(tmp_path: Path) -> None:
+    folder = saved(tmp_path / "model", "xpool", "none")
+    config = json.loads((folder / "config.json").read_text("utf-8"))
+    model = load(str(folder), "cpu")
+    config["encoder"]["name"] = str(tmp_path / "clip")
+    (folder / "config.json").write_text(json.dumps(config))
+    with pytest.raises(ModelError, match=r"a folder of this machine.*encoder\.name"):
+        model.push_to_hub(NAME)
+    with pytest.raises(ModelError, match=r"is no name on the hub; .* such as me/my-model"):
+        model.push_to_hub("walls")
+    with pytest.raises(ModelError, match="tiny is an encoder, not a trained model"):
+        load("tiny").push_to_hub(NAME)
+
+
+def test_a_saved_model_is_the_model_and_replaces_nothing_else(model: Path, tmp_path: Path) -> None:
+    first = load(str(model), "cpu")
+    first.save_pretrained(tmp_path / "copy")
+    second = type(first).from_pretrained(tmp_path / "copy", "cpu")
+    assert second.fingerprint == first.fingerprint
+    assert sorted(p.name for p in (tmp_path / "copy").iterdir()) == sorted(
+        p.name for p in model.iterdir()
+    )
+    texts = ["red then green", "blue"]
+    np.testing.assert_array_equal(np.asarray(first.encode_query(texts)), second.encode_query(texts))
+    np.testing.assert_array_equal(first.encode_query("blue"), second.encode_query(["blue"]))
+    with pytest.raises(ModelError, match="holds something else"):
+        first.save_pretrained(tmp_path / "walls")
+    with pytest.raises(ModelError, match="tiny is an encoder"):
+        load("tiny").save_pretrained(tmp_path / "tiny")
+    assert Checkpoint.from_pretrained(tmp_path / "copy").note == "Trained on walls."
+
+
+def test_a_search_does_not_import_the_client_of_the_hub(tmp_path: Path) -> None:
+    code = (
+        "import sys; from sureshot.models.load import load_searchable; load_searchable('bundled');"
+        "print('huggingface_hub' in sys.modules)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout.strip() == "False"

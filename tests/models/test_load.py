@@ -15,10 +15,11 @@ from sureshot.cli.app import run
 from sureshot.errors import ModelError, StoreError, SureshotError, VideoError
 from sureshot.library.search import open_index
 from sureshot.media.sampling import sample_frames
-from sureshot.models.checkpoint import CONFIG, Checkpoint
+from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.base import VideoFeatures, stack
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.models.hub_bank import Bank
+from sureshot.models.huggingface import CONFIG
 from sureshot.models.load import load, load_searchable
 from sureshot.models.systems.base import VideoTokens, known_systems, text_tokens, video_tokens
 from sureshot.store.index import Store

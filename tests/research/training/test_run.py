@@ -14,9 +14,10 @@ from sureshot.datasets import load_split
 from sureshot.datasets.synthetic import read_truth
 from sureshot.errors import SureshotError
 from sureshot.media.sampling_rule import Sampling
-from sureshot.models.checkpoint import CARD, CONFIG, ENCODER, WEIGHTS, Checkpoint
+from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.huggingface import CONFIG, ENCODER, README, WEIGHTS
 from sureshot.models.load import load
 from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.models.systems.base import Sizes
@@ -97,7 +98,7 @@ def test_a_run_leaves_a_checkpoint_its_recipe_and_what_it_went_on_from(place, fi
     folder = place / "finished"
     assert fitted.folder == folder / MODEL
     assert {p.name for p in folder.iterdir()} == {MODEL, STATE, LOG, PLOT, RECIPE}
-    assert {p.name for p in fitted.folder.iterdir()} == {CONFIG, WEIGHTS, CARD}
+    assert {p.name for p in fitted.folder.iterdir()} == {CONFIG, WEIGHTS, README}
     assert heard.steps == [1, 2, 3, 4] and list(fitted.notes) == heard.lines
     found = Checkpoint.from_pretrained(fitted.folder)
     tiny = TinyEncoder()
@@ -306,7 +307,7 @@ def test_a_tuned_encoder_lies_in_the_checkpoint_and_is_another_one(place, tuned)
         for name in ("sentence", "words")
     ]
     assert all(gap.max() > 1e-3 for gap in moved)
-    assert "was trained with it" in (tuned.folder / CARD).read_text().replace("\n", " ")
+    assert "was trained with it" in (tuned.folder / README).read_text().replace("\n", " ")
 
 
 def test_the_score_of_a_tuned_encoder_is_that_of_the_saved_one(place, tuned):

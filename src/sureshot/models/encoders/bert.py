@@ -18,7 +18,8 @@ from jaxtyping import UInt8
 from safetensors import SafetensorError
 
 from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
-from sureshot.models.encoders.clip import CONFIG, Snapshot, Tokenizer, first_line, silence
+from sureshot.models.encoders.clip import CONFIG, Snapshot, Tokenizer, silence
+from sureshot.models.huggingface import first_line
 from sureshot.paths import expand
 
 if TYPE_CHECKING:

@@ -19,6 +19,7 @@ from sureshot.models.model_card import model_card
 from sureshot.research.calibration import calibrate
 from sureshot.research.evaluation import evaluate
 from sureshot.research.training.recipe import Recipe
+from sureshot.trust.card import load_card
 from tests.hub_server import TOKEN, Hub, serving
 from tests.judged import split as split_of_photos
 from tests.trained import checkpoint, saved
@@ -104,7 +105,8 @@ def test_the_card_says_what_the_files_say(model: Path, hub: Hub, tmp_path: Path)
     assert f"sureshot index --model {NAME}" in text
     assert "pairs.csv test, 3 videos, 6 captions" in text
     assert f"| text to video | 6 | {best[0]:.1f} [{best[1]:.1f}, {best[2]:.1f}]" in text
-    assert "of 2026-11-30: learned from 240 queries about 60 videos" in text
+    known = load_card(model / "trust.json").valid_for
+    assert f"of 2026-11-30: learned from {known.queries} queries about 60 videos" in text
 
 
 def test_a_card_without_results_or_calibration_says_so(tmp_path: Path) -> None:

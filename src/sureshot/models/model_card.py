@@ -157,8 +157,8 @@ def _calibration(folder: Path, name: str) -> Iterator[str]:
     yield "\n## Calibration\n"
     if not (folder / TRUST).is_file():
         yield (
-            f"None: searches show no percentages until `sureshot calibrate {name} --reference …` has "
-            f"made a card."
+            f"None: searches show no percentages until `sureshot calibrate {name} --reference …` "
+            f"has made a card."
         )
         return
     try:

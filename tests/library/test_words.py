@@ -175,3 +175,29 @@ def test_searching_an_index_without_lines_opens_and_loads_nothing_for_them(tmp_p
         [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ
     )
     assert ran.stdout.split() == ["False", "False"], ran.stderr
+
+
+def test_a_picture_keeps_its_own_percentage_and_a_note_on_a_word_that_is_said_is_dropped(
+    tmp_path, videos
+):
+    (videos / "film.en.srt").write_text(SRT.replace("password", "swordfish password"))
+    sureshot.index(videos, db=tmp_path / "db", words="none")
+    query = "the swordfish password"
+    before = search(tmp_path, query)
+    sureshot.index(videos, db=tmp_path / "db", words="subtitles")
+    after = search(tmp_path, query)
+    assert any("swordfish" in note for note in before.warnings) and not after.warnings
+    assert after[0].source == "subtitles" and after.answerable == "yes"
+    assert "that the first result is right" in "".join(after.verdict)
+    (asked,) = (search(tmp_path, "a red wall") for _ in range(1))
+    assert all(hit.source == "frames" for hit in asked)
+
+
+def test_a_clip_is_exported_with_its_part_of_the_subtitles(tmp_path, run):
+    run()
+    searcher = open_index(tmp_path / "db")
+    answer = searcher.search('"the station"')
+    done = library.export(answer, tmp_path / "out", pad=1.0, lines=searcher.lines)
+    clip, said = done.written
+    assert clip.suffix == ".mp4" and said.name == clip.with_suffix(".en.srt").name
+    assert said.read_text() == "1\n00:00:01,000 --> 00:00:02,000\nWe meet at the station at noon\n"

@@ -636,6 +636,7 @@ def export(
         min=least,
         overwrite=overwrite,
         frame_rate=rate,
+        lines=searcher.lines,
     )
     if as_json:
         terminal.print_json(answer.to_dict() | clips.to_dict())

@@ -13,7 +13,7 @@ import io
 import math
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -24,9 +24,9 @@ from jaxtyping import UInt8
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
-from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, Hit, reasons
+from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
-from sureshot.library.timelines import check_format, read_moment, timelines, varying
+from sureshot.library.timelines import check_format, read_moment, subtitles, timelines, varying
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
 from sureshot.media.excerpt import (
@@ -39,6 +39,7 @@ from sureshot.media.excerpt import (
     remux,
 )
 from sureshot.media.frames import read_image
+from sureshot.media.lines import Line
 from sureshot.media.video import frames_at
 from sureshot.paths import absolute
 from sureshot.store.rows import VideoRecord
@@ -83,10 +84,12 @@ def export(
     min: float = WEAK,
     overwrite: bool = False,
     frame_rate: float = 1.0,
+    lines: Callable[[Path], Sequence[Line]] | None = None,
 ) -> Exported:
     """Cut the hits of an answer into clips, or write them as a timeline, a playlist or a table.
 
     Clips are named after rank, video and times; what lists moments is named after the query.
+    The subtitles of a clip, where its video has some, are written next to it as SubRip.
 
     Args:
         answer: the answer of a search.
@@ -99,6 +102,7 @@ def export(
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
         overwrite: replace files of the same name.
         frame_rate: frames per second of a folder of frames; a video knows its own.
+        lines: the words of a video, such as `Searcher.lines`; None writes no subtitles.
 
     Raises:
         SureshotError: the folder cannot be made, or there is no such format.
@@ -121,7 +125,7 @@ def export(
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
     spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
     if format == "clips":
-        written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate)
+        written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate, lines)
     else:
         written, failed, said = _list_hits(spans, folder, format, answer.query, overwrite)
         notes += said
@@ -135,9 +139,14 @@ _Spans: TypeAlias = list[tuple[Hit, float, float]]  # hits from second to second
 
 
 def _cut_hits(
-    spans: _Spans, folder: Path, copy: bool, overwrite: bool, frame_rate: float
+    spans: _Spans,
+    folder: Path,
+    copy: bool,
+    overwrite: bool,
+    frame_rate: float,
+    lines: Callable[[Path], Sequence[Line]] | None,
 ) -> tuple[list[Path], _Failed]:
-    """A clip of each hit: those that were written, and those that were not."""
+    """A clip of each hit with its subtitles: what was written, and what was not."""
     written: list[Path] = []
     failed: _Failed = []
     for hit, start, end in spans:
@@ -154,6 +163,11 @@ def _cut_hits(
             else:
                 cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
             written.append(target)
+            said = subtitles(lines(hit.path), start, end) if lines else {}
+            for language, text in said.items():
+                sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
+                _write(sidecar, text, overwrite)
+                written.append(sidecar)
         except SureshotError as error:
             failed.append((target, str(error)))
     return written, failed
@@ -428,16 +442,19 @@ def _row(hit: Hit, frame_rate: float) -> SheetRow:
     subtitle = f"{time_range(hit.start, hit.end)} · {right}score {hit.score:z.3f}{folder}"
     if hit.copies:
         subtitle += f" · {counted(len(hit.copies), 'copy', 'copies')} elsewhere"
+    subtitle += "".join(f" · {line.said}" for line in hit.lines[:1])
     # At most a dozen frames, evenly over the hit, the best one among them.
-    step = -(-len(hit.frames) // _FRAMES)
-    best = max(range(len(hit.frames)), key=lambda i: hit.frames[i].score)
-    chosen = hit.frames[best % step :: step]
+    # Of words alone, where they are said.
+    frames = hit.frames or (FrameScore(hit.peak, hit.score),)
+    step = -(-len(frames) // _FRAMES)
+    best = max(range(len(frames)), key=lambda i: frames[i].score)
+    chosen = frames[best % step :: step]
     try:
         images = frames_at(hit.path, [f.time for f in chosen], side=_EXPLAIN_SIDE, rate=frame_rate)
     except VideoError as error:
         return SheetRow(title, f"{subtitle} · cannot be shown, the video {error}", ())
-    frames = tuple(
+    shown = tuple(
         SheetFrame(image, frame.time, frame.score)
         for image, frame in zip(images, chosen, strict=True)
     )
-    return SheetRow(title, subtitle, frames)
+    return SheetRow(title, subtitle, shown)

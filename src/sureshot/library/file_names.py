@@ -29,10 +29,15 @@ def name_parts(text: str) -> list[str]:
         >>> name_parts("VID_2085.mp4"), name_parts("the Ärzte")
         (['vid', '2085', 'mp', '4'], ['arzte'])
     """
+    return [part for part in all_words(text) if not is_empty_word(part)]
+
+
+def all_words(text: str) -> list[str]:
+    """The words and numbers of a text, also those that say nothing, such as "the"."""
     folded = "".join(
         c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c)
     )
-    return [part for part in _PART.findall(folded) if not is_empty_word(part)]
+    return _PART.findall(folded)
 
 
 class FileNames:

@@ -30,6 +30,7 @@ from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort
 from sureshot.library.video_list import VideoPage, split_failed, videos
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
+from sureshot.media.lines import Line
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
@@ -539,6 +540,10 @@ class Searcher:
     ) -> Descriptions:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
         return _ranked(video, texts, at, self.encoder, self._comparing, self.store)
+
+    def lines(self, video: str | Path) -> list[Line]:
+        """The indexed words of a video in the order of time."""
+        return self.store.lines.of(absolute(video))
 
     def _select(self, options: dict[str, Any]) -> None:
         """Replace the options of a `VideoFilter` by the videos that it selects."""

@@ -22,6 +22,7 @@ from typing import Any
 
 from sureshot.errors import ArgumentError, VideoError
 from sureshot.library.results import Hit
+from sureshot.media.lines import Line
 from sureshot.media.timecode import Timing, frame_number, read_timing, timecode
 from sureshot.paths import is_folder_at
 from sureshot.text import file_name, plain, printable
@@ -328,6 +329,33 @@ def write_csv(title: str, moments: Sequence[Moment]) -> str:
         found = likely, f"{hit.score:.6f}", printable(moment.query), hit.date, hit.date_from
         rows.writerow((hit.rank, printable(hit.path), *times, *codes, rate, *found))
     return table.getvalue()
+
+
+def subtitles(lines: Sequence[Line], start: float, end: float) -> dict[str, str]:
+    r"""What is said from second to second, as SubRip by language; speech where nothing is written.
+
+    Examples:
+        >>> line = Line(start=9.5, end=11.0, text="Hi.", source="subtitles", language="en")
+        >>> subtitles([line], 10.0, 20.0)
+        {'en': '1\n00:00:00,000 --> 00:00:01,000\nHi.\n'}
+    """
+    here = [line for line in lines if line.start < end and start < line.end]
+    source = "subtitles" if any(line.source == "subtitles" for line in here) else "speech"
+    texts: dict[str, list[str]] = {}
+    for line in here:
+        if line.source == source:
+            language = re.sub(r"[^A-Za-z0-9-]", "", line.language)
+            cues = texts.setdefault(language, [])
+            times = (_clock(min(max(t, start), end) - start) for t in (line.start, line.end))
+            cues.append(f"{len(cues) + 1}\n{' --> '.join(times)}\n{plain(line.text)}\n")
+    return {language: "\n".join(cues) for language, cues in texts.items()}
+
+
+def _clock(seconds: float) -> str:
+    """Hours, minutes, seconds and milliseconds as SubRip has them."""
+    whole, thousandths = divmod(round(seconds * 1000), 1000)
+    minutes, second = divmod(whole, 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02},{thousandths:03}"
 
 
 # Suffix and writer of each format.

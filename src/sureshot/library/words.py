@@ -7,14 +7,17 @@ ahead of all others. A moment that several sources speak for is one row.
 
 import math
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import StoreError
-from sureshot.library.file_names import name_parts
+from sureshot.library.confidence import CONFIDENT
+from sureshot.library.file_names import all_words, name_parts
 from sureshot.library.ranking import PER_VIDEO, Query
 from sureshot.library.results import Answer, Confidence, Hit, LineMatch, Status
 from sureshot.media.discover import is_away, is_gone
@@ -24,19 +27,19 @@ from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
-SURE = 0.8  # probability from which a line, or what is asked for, counts as there
+SURE = 0.8  # probability from which words alone make an answer
 LIKELY = 0.05  # probability below which a line is not shown
 _NEAR = 1.0  # seconds between lines of one moment
+_SHORTEST = 1.0  # seconds of a hit
 _SHOWN = 3  # lines of a moment
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
-_WIDE = re.compile("[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _ENDINGS = ("ing", "ed", "es", "s")
-SIGNALS = ("similarity", "query words", "line words", "in a row", "ahead")
+SIGNALS = ("similarity", "words", "in a row", "letters", "ahead")
 # benchmarks/words.py --fit, seed 0
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (6.0, 4.0, 2.0, 1.0, 4.0, -9.0),
-    "picture": (6.0, 4.0, 2.0, 1.0, 4.0, -9.0),
-    "speech": (6.0, 4.0, 2.0, 1.0, 4.0, -9.0),
+    "subtitles": (6.49, 2.53, -2.12, 0.62, 3.57, -7.83),
+    "picture": (5.12, -2.83, -5.04, 9.24, 3.76, -7.0),
+    "speech": (6.49, 2.53, -2.12, 0.62, 3.57, -7.83),
 }
 _VALID_FOR = "lines made of MSR-VTT captions"
 
@@ -64,16 +67,13 @@ def phrase_of(query: str) -> str:
 
 
 def parts(text: str) -> list[str]:
-    """The words of a text without capitals, accents and endings; some scripts by letters.
+    """The words of a text without capitals, accents and endings; what says nothing is left out.
 
     Examples:
         >>> parts("The Passwords of Émile"), parts("我们 ok")
-        (['password', 'emile'], ['我', '们', 'ok'])
+        (['password', 'emile'], ['我们', 'ok'])
     """
-    found: list[str] = []
-    for part in name_parts(text):
-        found += part if _WIDE.match(part) else [_stem(part)]
-    return found
+    return [_stem(part) for part in name_parts(text)]
 
 
 def _stem(word: str) -> str:
@@ -85,23 +85,20 @@ def _stem(word: str) -> str:
 
 def signals(query: str, found: Sequence[FoundLine]) -> Float[np.ndarray, "lines 5"]:
     """The signals of lines, in the order of `SIGNALS`; the last one is among all of them."""
-    asked = parts(query)
-    rows = []
-    for one in found:
-        said = parts(one.line.text)
-        both = set(asked) & set(said)
-        rows.append(
-            (
-                one.similarity,
-                sum(word in both for word in asked) / max(len(asked), 1),
-                sum(word in both for word in said) / max(len(said), 1),
-                _in_a_row(asked, said) / max(len(asked), 1),
-            )
+    stems, words, letters = set(parts(query)), all_words(query), _triples(query)
+    rows = [
+        (
+            one.similarity,
+            len(stems & set(parts(one.line.text))) / max(len(stems), 1),
+            _in_a_row(words, all_words(one.line.text)) / max(len(words), 1),
+            len(letters & _triples(one.line.text)) / max(len(letters), 1),
         )
+        for one in found
+    ]
     values = np.array(rows, float).reshape(len(found), 4)
     total = values.sum(1)
-    ahead = np.array([t - max(np.delete(total, row), default=0.0) for row, t in enumerate(total)])
-    return np.column_stack([values, ahead])
+    first, second = sorted([*total, 0.0, 0.0], reverse=True)[:2]
+    return np.column_stack([values, total - np.where(total == first, second, first)])
 
 
 def _in_a_row(asked: Sequence[str], said: Sequence[str]) -> int:
@@ -114,6 +111,12 @@ def _in_a_row(asked: Sequence[str], said: Sequence[str]) -> int:
                 now[place] = before[place - 1] + 1
         best, before = max(best, *now), now
     return best
+
+
+def _triples(text: str) -> set[str]:
+    """Letters that follow each other, by three: readers of pictures lose spaces."""
+    letters = "".join(all_words(text))
+    return {letters[first : first + 3] for first in range(max(len(letters) - 2, 1))}
 
 
 def probabilities(
@@ -160,10 +163,14 @@ class Words:
             scored = self._scored(asked)
         except StoreError as error:
             return replace(answer, warnings=(*answer.warnings, str(error)))
-        if asked.phrase:
-            return _of_words(answer, asked, scored)
-        likely = [one for one in scored if one.probability >= LIKELY]
-        return _merged(answer, asked, likely) if likely else answer
+        if not asked.phrase:
+            scored = [one for one in scored if one.probability >= LIKELY]
+        elif not scored:
+            nothing = (
+                f"No words here are “{asked.phrase}”. Without quotes, pictures are searched too."
+            )
+            return replace(answer, warnings=(*answer.warnings, nothing))
+        return _merged(answer, asked, scored) if scored else answer
 
     def _scored(self, asked: Query) -> list[_Scored]:
         """Lines that are likeliest meant, the likeliest first."""
@@ -206,7 +213,7 @@ def _match(one: _Scored) -> LineMatch:
 
 @dataclass(slots=True)
 class _Row:
-    """A moment, and the shares of probability that its pictures and its words have."""
+    """A moment, and the probabilities that its pictures and its words are meant."""
 
     hit: Hit
     pictures: float | None
@@ -214,10 +221,15 @@ class _Row:
 
     @property
     def probability(self) -> float | None:
-        """Of both together; None where neither is known."""
+        """That it is meant by one or the other; None where neither is known."""
         if self.pictures is None:
             return self.words or None
-        return self.pictures + self.words
+        return _either(self.pictures, self.words)
+
+    @property
+    def order(self) -> float:
+        """Without a percentage of its pictures a moment is as likely as not."""
+        return 0.5 if self.probability is None else self.probability
 
     def takes(self, one: _Scored) -> bool:
         """Whether a line is of this moment."""
@@ -228,10 +240,14 @@ class _Row:
     def add(self, one: _Scored) -> None:
         """Take a line in."""
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
-        self.words += one.probability
+        self.words = min(self.words + one.probability, 1.0)
         least = 0.5 if self.pictures is None else self.pictures
         source = lines[0].source if self.words > least or not self.hit.frames else "frames"
         self.hit = replace(self.hit, lines=lines, source=source)
+
+
+def _either(one: float, other: float) -> float:
+    return 1 - (1 - one) * (1 - other)
 
 
 def _row_of(one: _Scored) -> _Row:
@@ -242,83 +258,83 @@ def _row_of(one: _Scored) -> _Row:
         rank=0,
         path=path,
         start=line.start,
-        end=max(line.end, line.start),
+        end=max(line.end, line.start + _SHORTEST),
         score=one.found.similarity,
         missing=gone,
         away=gone and is_away(path),
         source=line.source,
     )
-    row = _Row(hit, 0.0)
-    row.add(one)
-    return row
+    return _Row(hit, 0.0)
 
 
-def _merged(answer: Answer, asked: Query, likely: Sequence[_Scored]) -> Answer:
-    """Hits of pictures and lines in one list by their probabilities.
-
-    What is said or written leaves pictures the share of searches that mean neither.
-    """
-    said = sum(one.probability for one in likely)
-    rows = [
-        _Row(hit, None if hit.probability is None else (1 - said) * hit.probability)
-        for hit in answer.hits
-    ]
-    for one in likely:
+def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> Answer:
+    """Hits of pictures and lines in one list by their probabilities."""
+    rows = [_Row(hit, hit.probability) for hit in answer.hits]
+    for one in lines:
         row = next((row for row in rows if row.takes(one)), None)
         if row is None:
-            rows.append(_row_of(one))
-        else:
-            row.add(one)
-    return _answer_of(answer, asked, rows, said)
+            rows.append(row := _row_of(one))
+        row.add(one)
+    said = sum(one.probability for one in lines)
+    answer = replace(answer, hits=_hits(rows, asked), warnings=_notes(answer, asked, lines))
+    if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
+        return answer  # of pictures nothing is known, and of words too little
+    return _with_confidence(answer, asked, min(said, 1.0))
 
 
-def _of_words(answer: Answer, asked: Query, scored: Sequence[_Scored]) -> Answer:
-    """The answer to a quoted phrase: words alone."""
-    rows: list[_Row] = []
-    for one in scored:
-        row = next((row for row in rows if row.takes(one)), None)
-        if row is None:
-            rows.append(_row_of(one))
-        else:
-            row.add(one)
-    if not rows:
-        nothing = f"No words here have “{asked.phrase}”. Without quotes, pictures are searched too."
-        return replace(answer, hits=(), warnings=(*answer.warnings, nothing))
-    return _answer_of(answer, asked, rows, sum(one.probability for one in scored))
-
-
-def _answer_of(answer: Answer, asked: Query, rows: Sequence[_Row], said: float) -> Answer:
-    """An answer with rows by their probabilities, of which words have a share in sum."""
-    # Without percentages of pictures a line goes first if it is meant more likely than not.
-    ordered = sorted(
-        rows,
-        key=lambda row: (
-            -(0.5 if row.pictures is None and not row.words else row.probability or 0.0)
-        ),
-    )
-    kept, seen = [], dict[object, int]()
-    for row in ordered:
-        seen[row.hit.path] = seen.get(row.hit.path, 0) + 1
-        enough = row.probability is None or row.probability >= asked.min
-        if enough and seen[row.hit.path] <= (asked.per_video or PER_VIDEO):
+def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
+    """The hits that were asked for, the likeliest first."""
+    kept, seen = [], Counter[Path]()
+    for row in sorted(rows, key=lambda row: -row.order):
+        seen[row.hit.path] += 1
+        few = seen[row.hit.path] <= (asked.per_video or PER_VIDEO) or row.hit.frames
+        if few and (row.probability is None or row.probability >= asked.min):
             kept.append(row)
-    hits = tuple(
+    return tuple(
         replace(row.hit, rank=rank, probability=row.probability)
         for rank, row in enumerate(kept[: asked.limit], 1)
     )
+
+
+def _notes(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> tuple[str, ...]:
+    """What to know, but for words that the model of pictures does not know and lines have."""
+    said = {word for one in lines for word in parts(one.found.line.text)}
+
+    def is_idle(note: str) -> bool:
+        named = [word for quoted in re.findall("“(.+?)”", note) for word in parts(quoted)]
+        return note in asked.warnings and bool(named) and said.issuperset(named)
+
+    return tuple(note for note in answer.warnings if not is_idle(note))
+
+
+def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
+    """How sure an answer is, of which words have a share.
+
+    Where the pictures have no percentage, what is asked for is as likely in them as in any search.
+    """
     known, prior = answer.confidence, 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
-    if known is None and any(row.hit.frames for row in rows):
-        if said < SURE:
-            return replace(answer, hits=hits)  # of pictures nothing is known
-        pictures = prior
-    present = said + (1 - said) * (1.0 if asked.present else pictures or 0.0)
-    right = max((row.probability or 0.0 for row in rows), default=0.0)
+    if pictures is None:
+        pictures = prior if any(hit.frames for hit in answer.hits) else 0.0
+    present = 1.0 if asked.present else _either(pictures, said)
+    right = max((hit.probability or 0.0 for hit in answer.hits), default=0.0)
     status: Status = answer.status
-    if right >= SURE:
+    if right >= CONFIDENT:
         status = "confident"
     elif said >= 0.5 or status == "not calibrated":
         status = "several plausible"
+    plausible = _plausible(answer, asked.coverage * present)
+    if known is None:
+        known = Confidence(
+            right=right,
+            coverage=asked.coverage,
+            plausible=plausible,
+            prior=1.0 if asked.present else prior,
+            valid_for=_VALID_FOR,
+        )
+    hits = answer.hits
+    if plausible is not None:
+        hits = tuple(replace(hit, plausible=hit.rank <= plausible) for hit in hits)
     return replace(
         answer,
         hits=hits,
@@ -327,15 +343,17 @@ def _answer_of(answer: Answer, asked: Query, rows: Sequence[_Row], said: float) 
         answerable="no"
         if status == "probably not here"
         else "yes"
-        if present >= SURE
+        if present >= CONFIDENT
         else "unknown",
-        confidence=Confidence(
-            right=right,
-            coverage=asked.coverage,
-            plausible=1 if right >= asked.coverage else None if known is None else known.plausible,
-            prior=1.0 if asked.present else prior,
-            valid_for=_VALID_FOR,
-        )
-        if known is None
-        else replace(known, right=right, plausible=1 if right >= asked.coverage else None),
+        confidence=replace(known, right=right, plausible=plausible),
     )
+
+
+def _plausible(answer: Answer, wanted: float) -> int | None:
+    """How many hits it takes so that one of them is right with a probability."""
+    missed = 1.0
+    for hit in answer.hits:
+        missed *= 1 - (hit.probability or 0.0)
+        if 1 - missed >= wanted:
+            return hit.rank
+    return None

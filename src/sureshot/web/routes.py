@@ -21,6 +21,7 @@ from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
 from sureshot.library.video_filter import VideoFilter
 from sureshot.library.video_list import list_videos, video_values
+from sureshot.media.lines import Source
 from sureshot.paths import video_id
 from sureshot.text import plain
 from sureshot.web.media import Id
@@ -257,6 +258,30 @@ def videos(
 def video(session: SessionOf, name: Id) -> dict[str, Any]:
     """One video."""
     return video_values(session.video(name))
+
+
+class SaidLine(BaseModel):
+    """Words of a video, in seconds from its start."""
+
+    start: float
+    end: float
+    text: str
+    source: Source
+    language: str
+
+
+class LinesReply(Document):
+    """What is said and written in a video, in the order of time."""
+
+    lines: list[SaidLine]
+
+
+@router.get("/api/lines/{name}", tags=["index"], responses=replies(LinesReply, 404, 409))
+@queued("searches")
+def lines(session: SessionOf, name: Id) -> LinesReply:
+    """The words of a video that are indexed."""
+    found = session.store().lines.of(session.video(name).path)
+    return LinesReply(lines=[SaidLine(**line._asdict()) for line in found])
 
 
 class RemovedReply(Document):

@@ -149,6 +149,7 @@ class VideosReply(Document):
 model_of(results.FrameScore)
 model_of(results.Copy, id=str, text=str)
 model_of(results.Piece, text=str)
+model_of(results.LineMatch, said=str)
 model_of(results.Hit, id=str, peak=float, weak=bool, text=_Text)
 model_of(results.Confidence)
 model_of(results.NameMatch, id=(str | None))

@@ -256,6 +256,7 @@ function row(hit, place) {
   const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
   const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
+  const said = hit.lines.map((line) => make("p", { className: "said" }, ...marked(line)));
   const deed = (text, act, attributes = {}) => {
     const button = make("button", { type: "button", textContent: text, attributes });
     button.addEventListener("click", () => act(button));
@@ -285,9 +286,16 @@ function row(hit, place) {
     }),
     trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
-    make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...below, deeds));
+    make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...said, ...below, deeds));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
+}
+
+// The words of a video that match, those of the query marked.
+function marked({ said, text, words }) {
+  const parts = words.length ? text.split(new RegExp(`(?<![\\p{L}\\p{N}])(${words.join("|")})(?![\\p{L}\\p{N}])`, "u")) : [text];
+  const begin = said.slice(0, said.indexOf(": ") + 2);
+  return [`${begin}“`, ...parts.map((part) => (words.includes(part) ? make("mark", { textContent: part }) : part)), "”"];
 }
 
 // The name of a file, which plays it as its picture does; keys stop at the picture alone.
@@ -304,6 +312,7 @@ function preview(button, image, hit) {
     turn = null;
     image.src = picture(hit, hit.peak);
   };
+  if (!hit.frames.length) return; // of words alone
   button.addEventListener("pointerenter", (event) => {
     if (event.pointerType !== "mouse" || turn) return;
     const every = Math.ceil(hit.frames.length / 6);
@@ -367,6 +376,7 @@ async function play(place, hit = answer.hits[place]) {
   const mine = ++turn;
   choose(place, false);
   film = null;
+  $("caption").hidden = true;
   $("player").hidden = false;
   $("playing").textContent = `${hit.path} · ${hit.text.range}${hit.text.peak ? `, best at ${hit.text.peak}` : ""}`;
   const video = $("video");
@@ -378,7 +388,8 @@ async function play(place, hit = answer.hits[place]) {
     const found = await ask(`api/playing/${hit.id}?${asked}`);
     if (mine !== turn) return;
     const { url, start } = found.first ?? found;
-    film = { ...found, hit, from: start, wish: null };
+    film = { ...found, hit, from: start, wish: null, lines: [] };
+    captions(film);
     $("player").classList.toggle("early", found.first !== null);
     video.src = url;
     video.currentTime = Math.max(hit.peak - start, 0);
@@ -387,6 +398,15 @@ async function play(place, hit = answer.hits[place]) {
   } catch (error) {
     if (mine === turn && error.name !== "AbortError" && error.name !== "NotAllowedError" && !video.error) $("playing").textContent = error.message;
   }
+}
+
+// What is said and written, shown below the film while it plays.
+async function captions(one) {
+  const known = await ask(`api/lines/${one.hit.id}`).catch(() => ({ lines: [] }));
+  const languages = known.lines.filter((line) => line.source !== "picture").map((line) => line.language);
+  const shown = one.hit.lines?.[0]?.language ?? languages[0];
+  one.lines = known.lines.filter((line) => line.source !== "picture" && line.language === shown);
+  if (film === one) $("caption").hidden = !one.lines.length;
 }
 
 // The film around the seconds that play already, as soon as it is made.
@@ -437,6 +457,8 @@ $("video").addEventListener("timeupdate", () => {
   $("mark").style.left = place(hit.start);
   $("mark").style.right = `calc(100% - ${place(hit.end)})`;
   const seconds = $("video").currentTime + film.from;
+  const now = film.lines.filter((line) => line.start <= seconds && seconds < line.end);
+  $("caption").textContent = now.map((line) => line.text).join("\n");
   $("now").style.left = place(seconds);
   $("track").setAttribute("aria-valuemax", Math.round(film.end));
   $("track").setAttribute("aria-valuenow", Math.round(seconds));
@@ -464,6 +486,7 @@ function close() {
   $("video").removeAttribute("src");
   $("video").load();
   $("player").hidden = true;
+  $("caption").hidden = true;
 }
 
 $("close").addEventListener("click", close);

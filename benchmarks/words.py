@@ -1,12 +1,283 @@
 """Words of videos: how often the line that is meant comes first, and what percentages are worth.
 
-    python -m benchmarks.words --fit          # the weights of `sureshot.library.words`
-    python -m benchmarks.words                # held-out lines, by source and kind of query
-    python -m benchmarks.words --films FOLDER # an index of MSR-VTT videos with and without lines
+    python -m benchmarks.words fit           # the weights in `sureshot.library.words`
+    python -m benchmarks.words lines         # held-out lines, by source and kind of query
+    python -m benchmarks.words films --to F  # MSR-VTT test videos, searched with and without lines
+    python -m benchmarks.words table         # bytes and milliseconds of a million lines
 
-Lines are captions of MSR-VTT. A query quotes a piece of a line, names words of it in any order,
-says it in other words by a rule (`reworded`), or is another caption of the same video that shares
-half of its words; half of all queries are about captions that are not there. Text in the picture
-and speech are captions with the mistakes that readers make. Weights are fitted on the training
-videos, everything else is measured on those of the validation and test splits.
+Lines are captions of MSR-VTT. A query quotes a piece of a line, names some of its words in any
+order, says it in other words by rules, or is another caption of the same video that has half of its
+words. Half of all queries are about captions that are not there. Text in the picture and speech
+have mistakes such as readers make. Weights are fitted on the training videos; everything else is
+measured on those of the validation and test splits.
 """
+
+import argparse
+import random
+import shutil
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks import data
+from sureshot import library
+from sureshot.library.query_checks import is_empty_word
+from sureshot.library.words import LOOKED_AT, SIGNALS, parts, probabilities, signals
+from sureshot.media.lines import SOURCES, Line, Source
+from sureshot.models.encoders.bundled import sentence_encoder
+from sureshot.store.lines import FoundLine
+from sureshot.trust.card import Logistic
+
+SIZES = (30, 100, 300, 1000)  # lines of a library
+QUERIES = 40  # of each library, and as many of captions that are not in it
+_ALIKE = {"O": "0", "I": "l", "L": "1", "S": "5", "B": "8", "E": "F", "A": "4", "T": "7"}
+_OTHER = {
+    **{"man": "guy", "woman": "lady", "girl": "young woman", "boy": "young man", "guy": "man"},
+    **{"talking": "speaking", "speaking": "talking", "shows": "displays", "showing": "presenting"},
+    **{"cooking": "preparing food", "car": "vehicle", "video": "clip", "people": "persons"},
+    **{"playing": "performing", "singing": "performing a song", "small": "little", "kid": "child"},
+    **{"walking": "strolling", "running": "jogging", "explaining": "describing", "big": "large"},
+}
+
+
+class Item(NamedTuple):
+    """A line as each source has it, and queries that mean it, by their kind."""
+
+    lines: dict[Source, str]
+    queries: dict[str, str]
+
+
+def items(videos: Sequence[str], seed: int) -> list[Item]:
+    """One line of each video."""
+    made, every = [], data.captions()
+    for video in videos:
+        rng = random.Random(f"{seed} {video}")
+        captions = [c for c in dict.fromkeys(every[video]) if len(c.split()) >= 5]
+        if len(captions) < 2:
+            continue
+        line = rng.choice(captions)
+        words, said = line.split(), set(parts(line))
+        count = min(len(words), rng.randint(4, 7))
+        first = rng.randrange(len(words) - count + 1)
+        telling = [word for word in dict.fromkeys(words) if not is_empty_word(word.lower())]
+        queries = {
+            "quote": " ".join(words[first : first + count]),
+            "keywords": " ".join(rng.sample(telling, min(len(telling), rng.randint(3, 4)))),
+            "reworded": reworded(line, rng),
+        }
+        others = [c for c in captions if c != line and len(said & set(parts(c))) >= len(said) / 2]
+        if others:
+            queries["other caption"] = rng.choice(others)
+        made.append(Item({source: heard(line, source, rng) for source in SOURCES}, queries))
+    return made
+
+
+def reworded(line: str, rng: random.Random) -> str:
+    """A line in other words: other nouns and verbs, no articles, its halves the other way round."""
+    words = [_OTHER.get(word, word) for word in line.lower().split()]
+    words = [word for word in words if word not in ("a", "an", "the", "is", "are")]
+    joint = next((n for n, word in enumerate(words) if n and word in ("in", "on", "at", "with")), 0)
+    if joint and rng.random() < 0.5:
+        words = [*words[joint:], *words[:joint]]
+    return " ".join(words)
+
+
+def heard(text: str, source: Source, rng: random.Random) -> str:
+    """A text with the mistakes of a reader of pictures, or of a listener."""
+    if source == "subtitles":
+        return text
+    if source == "speech":
+        words = [word for word in text.lower().split() if rng.random() > 0.04]
+        wrong = ("the", "it", "uh", "and", "so")
+        return " ".join(rng.choice(wrong) if rng.random() < 0.05 else word for word in words)
+    letters = (c for c in text.upper() if c != " " or rng.random() > 0.15)
+    return "".join(_ALIKE.get(c, c) if rng.random() < 0.03 else c for c in letters)
+
+
+class Asked(NamedTuple):
+    """The lines that a query found, their signals, and which of them is meant, if any."""
+
+    kind: str
+    found: list[FoundLine]
+    signals: np.ndarray
+    right: np.ndarray
+
+
+def asked(every: Sequence[Item], source: Source, libraries: int, seed: int) -> list[Asked]:
+    """Queries in libraries of several sizes, half of them about lines that are not there."""
+    rng, done = random.Random(seed), []
+    texts = {i.lines[source] for i in every} | {q for i in every for q in i.queries.values()}
+    vectors = _vectors(sorted(texts))
+    for number in range(libraries):
+        size = min(SIZES[number % len(SIZES)], len(every) - QUERIES)
+        chosen = rng.sample(every, size + QUERIES)
+        inside, outside = chosen[:-QUERIES], chosen[-QUERIES:]
+        lines = [item.lines[source] for item in inside]
+        matrix, words = np.stack([vectors[line] for line in lines]), [set(parts(s)) for s in lines]
+        common = Counter(word for one in words for word in one)
+        for item in [*rng.sample(inside, min(QUERIES, size)), *outside]:
+            kind, query = rng.choice(list(item.queries.items()))
+            similar, known = matrix @ vectors[query], set(parts(query))
+            shared = np.array([sum(1 / common[word] for word in known & one) for one in words])
+            near = [*np.argsort(-similar)[:LOOKED_AT], *np.argsort(-shared)[:LOOKED_AT]]
+            found = [
+                FoundLine(
+                    path=Path("/film.mp4"),
+                    line=Line(start=0.0, end=1.0, text=lines[row], source=source),
+                    bm25=float(shared[row]),
+                    similarity=float(similar[row]),
+                )
+                for row in dict.fromkeys(near)
+            ]
+            # A line that another video has word for word is as right.
+            right = np.array([one.line.text == item.lines[source] for one in found])
+            done.append(Asked(kind, found, signals(query, found), right))
+    return done
+
+
+def _vectors(texts: Sequence[str]) -> dict[str, np.ndarray]:
+    parts_of = [texts[first : first + 256] for first in range(0, len(texts), 256)]
+    rows = [row for part in parts_of for row in sentence_encoder().encode(part).sentence]
+    return dict(zip(texts, rows, strict=True))
+
+
+def fit(seed: int, videos: int, libraries: int) -> None:
+    """Print the weights of each source."""
+    ids = random.Random(seed).sample(data.split("train"), videos)
+    every = items(ids, seed)
+    for source in SOURCES:
+        done = asked(every, source, libraries, seed)
+        values = np.concatenate([one.signals for one in done])
+        fitted = Logistic.fit(values, np.concatenate([one.right for one in done]))
+        coef = np.array(fitted.coef) / fitted.scale
+        bias = fitted.bias - float(coef @ np.array(fitted.mean))
+        print(f'    "{source}": ({", ".join(f"{w:.2f}" for w in (*coef, bias))}),')
+    print(f"signals: {', '.join(SIGNALS)}; {videos} videos, {libraries} libraries, seed {seed}")
+
+
+def measure_lines(seed: int, libraries: int) -> None:
+    """Print how often the first line is right, and how far percentages are off."""
+    every = items([*data.split("val"), *data.split("test")], seed)
+    for source in SOURCES:
+        done = asked(every, source, libraries, seed)
+        by_kind: dict[str, list[bool]] = defaultdict(list)
+        said, right = [], []
+        for one in done:
+            shares = probabilities(one.found, one.signals)
+            top = int(shares.argmax())
+            said.append(shares[top])
+            right.append(bool(one.right[top]))
+            if one.right.any():
+                by_kind[one.kind].append(right[-1])
+        print(f"{source}: {len(done)} queries, half of them of lines that are not there")
+        for kind, hits in sorted(by_kind.items()):
+            print(f"  {kind:>14}: R@1 {100 * np.mean(hits):5.1f} % of {len(hits)}")
+        print_calibration(np.array(said), np.array(right))
+
+
+def print_calibration(said: np.ndarray, right: np.ndarray) -> None:
+    """Print what was said of first hits and what came true, in ten parts of as many."""
+    order = np.argsort(said, kind="stable")
+    chunks = [chunk for chunk in np.array_split(order, 10) if len(chunk)]
+    rows = [(said[c].mean(), right[c].mean(), len(c)) for c in chunks]
+    error = sum(abs(s - r) * n for s, r, n in rows) / len(said)
+    print(f"  said {100 * said.mean():.1f} %, right {100 * right.mean():.1f} %, ECE {error:.3f}")
+    print("  " + "  ".join(f"{100 * s:.0f}:{100 * r:.0f}" for s, r, _ in rows))
+
+
+def measure_films(to: Path, seed: int, per_video: int) -> None:
+    """Print what lines cost queries about pictures, and how well lines are found in an index.
+
+    Each test video gets lines made of captions of training videos, as subtitles next to it.
+    """
+    ids, rng = data.split("test"), random.Random(seed)
+    every = items(rng.sample(data.split("train"), len(ids) * per_video + 400), seed + 1)
+    films, sentences = to / "films", data.jsfusion()
+    films.mkdir(parents=True, exist_ok=True)
+    meant: list[tuple[str, str, str, float]] = []  # kind, query, video, second
+    for video in ids:
+        target = films / f"{video}.mp4"
+        if not target.exists():
+            shutil.copy(data.folder("msrvtt") / "videos" / f"{video}.mp4", target)
+        cues = []
+        for number in range(per_video):
+            item, start = every.pop(), 0.2 + 0.9 * number
+            cues.append(_cue(number + 1, start, start + 0.8, item.lines["subtitles"]))
+            kind = rng.choice(list(item.queries))
+            meant.append((kind, item.queries[kind], video, start))
+        (films / f"{video}.srt").write_text("\n".join(cues))
+    db = to / "index"
+    library.index(films, db=db, words="none")
+    searcher = library.open_index(db)
+    before = [
+        answer[0].path.stem == v
+        for v, answer in zip(
+            ids, searcher.search_many([sentences[v] for v in ids], correct=False), strict=True
+        )
+    ]
+    library.index(films, db=db, words="subtitles")
+    searcher = library.open_index(db)
+    after, shown = [], []
+    for video, answer in zip(
+        ids, searcher.search_many([sentences[v] for v in ids], correct=False), strict=True
+    ):
+        after.append(answer[0].path.stem == video)
+        shown.append((answer[0].probability or 0.0, after[-1]))
+    print(
+        f"{len(ids)} queries about pictures, {len(ids) * per_video} lines: R@1 without lines "
+        f"{100 * np.mean(before):.1f}, with them {100 * np.mean(after):.1f}"
+    )
+    print_calibration(*(np.array(column) for column in zip(*shown, strict=True)))
+    by_kind: dict[str, list[bool]] = defaultdict(list)
+    late, shown = [], []
+    chosen = rng.sample(meant, min(600, len(meant)))
+    found = searcher.search_many([query for _, query, _, _ in chosen], correct=False)
+    for (kind, _, video, start), answer in zip(chosen, found, strict=True):
+        hit = answer[0]
+        right = hit.path.stem == video and abs(hit.peak - start) <= 0.5
+        by_kind[kind].append(right)
+        shown.append((hit.probability or 0.0, right))
+        late += [abs(hit.peak - start)] if right else []
+    absent = [item.queries[rng.choice(list(item.queries))] for item in every[: len(chosen)]]
+    shown += [(a[0].probability or 0.0, False) for a in searcher.search_many(absent, correct=False)]
+    for kind, hits in sorted(by_kind.items()):
+        print(f"  {kind:>14}: R@1 {100 * np.mean(hits):5.1f} % of {len(hits)}, right within 0.5 s")
+    print(
+        f"  all: {100 * np.mean([h for hits in by_kind.values() for h in hits]):.1f} %; farthest "
+        f"from its time {max(late):.3f} s"
+    )
+    print_calibration(*(np.array(column) for column in zip(*shown, strict=True)))
+
+
+def _cue(number: int, start: float, end: float, text: str) -> str:
+    def clock(second: float) -> str:
+        return f"00:00:{second:06.3f}".replace(".", ",")
+
+    return f"{number}\n{clock(start)} --> {clock(end)}\n{text}\n"
+
+
+def main() -> None:
+    """Run one of the benchmarks."""
+    asks = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    asks.add_argument("what", choices=["fit", "lines", "films", "table"])
+    asks.add_argument("--seed", type=int, default=0)
+    asks.add_argument("--videos", type=int, default=3000)
+    asks.add_argument("--libraries", type=int, default=40)
+    asks.add_argument("--lines", type=int, default=3, help="of each film")
+    asks.add_argument("--to", type=Path)
+    given = asks.parse_args()
+    if given.what == "fit":
+        fit(given.seed, given.videos, given.libraries)
+    elif given.what == "lines":
+        measure_lines(given.seed + 1, given.libraries)
+    elif given.what == "films":
+        measure_films(given.to, given.seed, given.lines)
+
+
+if __name__ == "__main__":
+    main()

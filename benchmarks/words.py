@@ -212,37 +212,30 @@ def measure_films(to: Path, seed: int, per_video: int) -> None:
     db = to / "index"
     library.index(films, db=db, words="none")
     searcher = library.open_index(db)
-    before = [
-        answer[0].path.stem == v
-        for v, answer in zip(
-            ids, searcher.search_many([sentences[v] for v in ids], correct=False), strict=True
-        )
-    ]
+    texts = [sentences[video] for video in ids]
+    before = [a[0].path.stem == v for v, a in zip(ids, searcher.search_many(texts), strict=True)]
     library.index(films, db=db, words="subtitles")
     searcher = library.open_index(db)
-    after, shown = [], []
-    for video, answer in zip(
-        ids, searcher.search_many([sentences[v] for v in ids], correct=False), strict=True
-    ):
-        after.append(answer[0].path.stem == video)
-        shown.append((answer[0].probability or 0.0, after[-1]))
+    found = list(searcher.search_many(texts))
+    after = [a[0].path.stem == video for video, a in zip(ids, found, strict=True)]
+    shown = [(a[0].probability or 0.0, right) for a, right in zip(found, after, strict=True)]
     print(
         f"{len(ids)} queries about pictures, {len(ids) * per_video} lines: R@1 without lines "
         f"{100 * np.mean(before):.1f}, with them {100 * np.mean(after):.1f}"
     )
     print_calibration(*(np.array(column) for column in zip(*shown, strict=True)))
     by_kind: dict[str, list[bool]] = defaultdict(list)
-    late, shown = [], []
+    late, shown = [0.0], []
     chosen = rng.sample(meant, min(600, len(meant)))
-    found = searcher.search_many([query for _, query, _, _ in chosen], correct=False)
-    for (kind, _, video, start), answer in zip(chosen, found, strict=True):
+    answers = searcher.search_many([query for _, query, _, _ in chosen])
+    for (kind, _, video, start), answer in zip(chosen, answers, strict=True):
         hit = answer[0]
         right = hit.path.stem == video and abs(hit.peak - start) <= 0.5
         by_kind[kind].append(right)
         shown.append((hit.probability or 0.0, right))
         late += [abs(hit.peak - start)] if right else []
     absent = [item.queries[rng.choice(list(item.queries))] for item in every[: len(chosen)]]
-    shown += [(a[0].probability or 0.0, False) for a in searcher.search_many(absent, correct=False)]
+    shown += [(a[0].probability or 0.0, False) for a in searcher.search_many(absent)]
     for kind, hits in sorted(by_kind.items()):
         print(f"  {kind:>14}: R@1 {100 * np.mean(hits):5.1f} % of {len(hits)}, right within 0.5 s")
     print(
@@ -261,9 +254,7 @@ def _cue(number: int, start: float, end: float, text: str) -> str:
 
 def main() -> None:
     """Run one of the benchmarks."""
-    asks = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
-    )
+    asks = argparse.ArgumentParser()
     asks.add_argument("what", choices=["fit", "lines", "films", "table"])
     asks.add_argument("--seed", type=int, default=0)
     asks.add_argument("--videos", type=int, default=3000)

@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Decoded = Literal["auto", "all", "keyframes"]
 Words = Literal["none", "subtitles", "all"]
-_WORDS = {"subtitles": "subtitles", "picture": "text in the picture", "speech": "speech"}
 _NEW = (
     "Using the bundled model (offline, English, everyday scenes). Online, --model "
     "openai/clip-vit-base-patch16 finds much more."
@@ -222,6 +221,7 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
     _print_words(out, result)
     print_paths(out, "failed", result.failed, "red")
     print_paths(out, "damaged, indexed as far as possible", result.notes, "yellow")
+    print_paths(out, "words", result.left_out, "yellow")
     if result.known_failures:
         out.print("Files that failed before are listed by `sureshot status`; --force retries them.")
     if result.excluded:
@@ -247,11 +247,18 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
 
 
 def _print_words(out: Console, result: "Indexed") -> None:
-    for source, videos in result.worded.items():
-        new = result.lines.get(source, 0)
-        have = "has" if videos == 1 else "have"
-        read = f" ({counted(new, 'new line')})" if new else ""
-        out.print(f"{counted(videos, 'video')} {have} {_WORDS[source]}{read}.")
+    from sureshot.media.lines import SOURCES, TITLES, cost
+
+    for source in SOURCES:
+        if videos := result.worded.get(source, 0):
+            new = result.lines.get(source, 0)
+            have = "has" if videos == 1 else "have"
+            read = f" ({counted(new, 'new line')})" if new else ""
+            out.print(f"{counted(videos, 'video')} {have} {TITLES[source].lower()}{read}.")
+    if result.indexed and (unread := result.unread.get("picture")):
+        more = cost("picture", unread)
+        more = more if more < 100 else round(more / 60) * 60.0
+        out.print(f"Text in the picture is read with --words all, about {duration(more)} more.")
 
 
 def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:

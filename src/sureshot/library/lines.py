@@ -8,12 +8,13 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from sureshot.errors import ArgumentError, VideoError, option
+from sureshot.errors import ArgumentError, SureshotError, VideoError, option
 from sureshot.library.results import Indexed
 from sureshot.media import lines, subtitles
 from sureshot.media.discover import Source as VideoSource
-from sureshot.media.lines import SOURCES, Line, Source
+from sureshot.media.lines import SOURCES, TITLES, Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
+from sureshot.paths import absolute_model
 from sureshot.store.index import Store
 from sureshot.store.lines import WordsRead
 from sureshot.store.rows import VideoRecord
@@ -47,6 +48,10 @@ class Wanted(NamedTuple):
         known = cls(*json.loads(store.words() or "[]"))
         if speech and not words:
             words = "all"
+        if speech:
+            speech = absolute_model(speech)
+            if why := lines.why_not("speech", speech):
+                raise ArgumentError(f"{option('speech', speech)} cannot be used: {why}.")
         wanted = cls(words or known.words, speech or known.speech)  # type: ignore[arg-type]
         if wanted != known:
             store.set_words(json.dumps(wanted))
@@ -80,17 +85,15 @@ def read_words(
     chosen = []
     for source in wanted.sources:
         if why := lines.why_not(source, wanted.speech):
-            result.warnings.append(f"{_named(source)} was not read: {why}.")
+            result.warnings.append(f"{TITLES[source]} was not read: {why}.")
         else:
             chosen.append(source)
     run = _Run(store, wanted.speech, result, progress)
     for first in range(0, len(sources) if chosen else 0, _PAGE):
         run.find(sources[first : first + _PAGE], chosen, roots, force=force)
     run.read()
-
-
-def _named(source: Source) -> str:
-    return {"subtitles": "Subtitles", "picture": "Text in the picture", "speech": "Speech"}[source]
+    if wanted.words == "subtitles" and not lines.why_not("picture"):
+        run.count_unread("picture", sources)
 
 
 class _Todo(NamedTuple):
@@ -125,11 +128,10 @@ class _Run:
         force: bool,
     ) -> None:
         """Take in which words of some videos are to be read."""
-        known = self._store.at([source.path for source in page])
-        videos = [video for video in known.values() if video.windows]
+        videos = self._indexed(page)
         left_out: list[str] = []
         sidecars = subtitles.sidecars([video.path for video in videos], roots, left_out.append)
-        self._result.warnings += left_out
+        self._result.warnings += [f"{remark}." for remark in left_out]
         for video in videos:
             mine = sidecars.get(video.path, ())
             for source in sources:
@@ -141,42 +143,73 @@ class _Run:
                 elif count:
                     self._count(source)
 
+    def _indexed(self, page: Sequence[VideoSource]) -> list[VideoRecord]:
+        known = self._store.at([source.path for source in page])
+        return [video for video in known.values() if video.windows]
+
+    def count_unread(self, source: Source, sources: Sequence[VideoSource]) -> None:
+        """Note how many seconds of video could be read from a source that is not asked for."""
+        for first in range(0, len(sources), _PAGE):
+            for video in self._indexed(sources[first : first + _PAGE]):
+                if source not in self._known.get(video.id, {}):
+                    unread = self._result.unread
+                    unread[source] = unread.get(source, 0.0) + video.duration
+
     def read(self) -> None:
         """Read it, the sources that take least time first."""
-        self._todo.sort(key=lambda one: SOURCES.index(one.source))
-        self._result.words_total = len({one.video.path for one in self._todo})
-        done = set()
         try:
-            for one in self._todo:
-                self._result.current = one.video.path
-                if (read := self._lines_of(one)) is not None:
-                    self._waiting.append(read)
-                done.add(one.video.path)
-                if time.monotonic() - self._last > _EVERY:
-                    self._commit()
-                    self._result.words_done = len(done)
-                    self._progress(self._result)
+            for source in SOURCES:
+                self._read([one for one in self._todo if one.source == source], source)
         finally:
             self._commit()
-            self._result.words_total = 0
+            self._result.reading = ""
 
-    def _lines_of(self, one: _Todo) -> WordsRead | None:
-        """The lines of a video from a source; None where they may be read another time."""
-        notes, found = self._result.notes, list[Line]()
+    def _read(self, todo: Sequence[_Todo], source: Source) -> None:
+        result = self._result
+        before = 0.0
+        result.to_read = sum(one.video.duration for one in todo)
+        try:
+            for one in todo:
+                result.reading, result.read_seconds, result.current = source, before, one.video.path
+                if (read := self._lines_of(one, before)) is not None:
+                    self._waiting.append(read)
+                before += one.video.duration
+                if time.monotonic() - self._last > _EVERY:
+                    self._commit()
+                    result.read_seconds = before
+                    self._progress(result)
+        except SureshotError as error:  # of a model that cannot be loaded, which concerns all
+            result.warnings.append(f"{TITLES[source]} was not read: {error}")
+
+    def _lines_of(self, one: _Todo, before: float) -> WordsRead | None:
+        """The lines of a video from a source; None where they may be read another time.
+
+        Args:
+            one: what is read.
+            before: seconds of video that were read from this source before it.
+        """
+        result, found = self._result, list[Line]()
+
+        def progress(seconds: float) -> None:
+            result.read_seconds = before + min(seconds, one.video.duration)
+            self._progress(result)
+
         try:
             for line in lines.read(
                 one.video.path,
                 one.source,
                 sidecars=one.sidecars,
                 duration=one.video.duration,
+                rate=self._store.settings.frame_rate,
                 speech=self._speech,
-                note=lambda remark: notes.append((one.video.path, remark)),
+                note=lambda remark: result.left_out.append((one.video.path, remark)),
+                progress=progress,
             ):
                 found.append(line)
         except VideoError as error:
             if error.transient:
                 return None
-            notes.append((one.video.path, f"{_named(one.source)}: {error}"))
+            result.left_out.append((one.video.path, f"{TITLES[one.source]}: {error}"))
         if found:
             self._count(one.source, len(found))
         return WordsRead(

@@ -2,13 +2,14 @@
 
 import html
 import json
+import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sureshot.errors import SureshotError, VideoError, option
-from sureshot.media.lines import Source
+from sureshot.media.lines import TITLES, Source
 from sureshot.paths import absolute, video_id
 from sureshot.text import (
     counted,
@@ -694,7 +695,10 @@ class Indexed:
         elapsed: seconds the run took.
         lines: lines of words that were read, by their source.
         worded: videos with lines in the index now, of those found, by their source.
-        words_done: videos whose words were read, of ``words_total``, for progress.
+        unread: seconds of video whose words could be read, by their source, but are not asked for.
+        left_out: videos with subtitles that could not be read, or not to their end, and why.
+        reading: the source of words that is read now, for progress; empty before.
+        read_seconds: seconds of video that were read for it, of ``to_read``.
         current: the video dealt with last.
         interrupted: whether the run was stopped before its end.
         warnings: what the user should know about the index.
@@ -725,8 +729,11 @@ class Indexed:
     elapsed: float = 0.0
     lines: dict[str, int] = field(default_factory=dict)
     worded: dict[str, int] = field(default_factory=dict)
-    words_done: int = 0
-    words_total: int = 0
+    unread: dict[str, float] = field(default_factory=dict)
+    left_out: list[tuple[Path, str]] = field(default_factory=list)
+    reading: Source | Literal[""] = ""
+    read_seconds: float = 0.0
+    to_read: float = 0.0
     current: Path | None = None
     interrupted: bool = False
     warnings: list[str] = field(default_factory=list)
@@ -766,7 +773,7 @@ class Indexed:
         """Plain values for JSON, as docs/json.md describes them."""
         values = asdict(self)
         hidden = ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun")
-        for name in (*hidden, "words_done", "words_total"):
+        for name in (*hidden, "reading", "read_seconds", "to_read"):
             del values[name]
         return {
             "schema": JSON_SCHEMA,
@@ -774,6 +781,8 @@ class Indexed:
             "index": printable(self.index),
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
+            "left_out": reasons(self.left_out),
+            "unread": {source: round(seconds, 3) for source, seconds in self.unread.items()},
             "seconds": round(self.seconds, 3),
             "elapsed": round(self.elapsed, 3),
         }
@@ -782,6 +791,7 @@ class Indexed:
         lines = [f"{plain(self.index)}: {self.summary}"]
         lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
         lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
+        lines += [f"  words: {plain(path)}: {plain(note)}" for path, note in self.left_out]
         return "\n".join(lines)
 
 
@@ -796,6 +806,8 @@ class IndexProgress:
         self.left = ""  # in words to put after the others; empty until enough was measured
         self.done = self.total = 0
         self._first: tuple[float, int] | None = None  # second and bytes when encoding began
+        self._reading: Source | Literal[""] = ""
+        self._since = 0.0  # second when that began
 
     def update(self, result: Indexed) -> None:
         """Take in where the run stands."""
@@ -803,9 +815,8 @@ class IndexProgress:
             return
         # Bytes, not videos, so that one film among clips does not upset the estimate.
         self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
-        if result.words_total:
-            self.done, self.total, self.left = result.words_done, result.words_total, ""
-            self.text = f"words read of {result.words_done} of {counted(self.total, 'video')}"
+        if result.reading:
+            self._update_reading(result, result.reading)
             return
         if self._first is None and result.decoded:
             # To load the model, and what was indexed before, says nothing about the rest.
@@ -824,3 +835,13 @@ class IndexProgress:
             # Of a film among clips the number of videos stands still for long; its time does not.
             video = duration(result.decoded)
             self.text += f", {video} of video, {result.speed:.1f} times real time"
+
+    def _update_reading(self, result: Indexed, source: Source) -> None:
+        """Take in how far the words of one source are read, in seconds of video."""
+        if self._reading != source:
+            self._reading, self._since = source, time.monotonic()
+        self.done, self.total = round(result.read_seconds), round(result.to_read)
+        done, total = duration(self.done), duration(self.total)
+        self.text = f"reading {TITLES[source].lower()}: {done} of {total} of video"
+        elapsed = time.monotonic() - self._since
+        self.left = time_left(elapsed, self.done, self.total) if elapsed >= _MEASURED else ""

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple, TypeAlias
 
 from sureshot.errors import SureshotError
+from sureshot.media.workers import usual_workers
 from sureshot.text import one_line
 
 if TYPE_CHECKING:
@@ -57,6 +58,11 @@ def why_not(source: Source, speech: str | None = None) -> str:
     from sureshot.media import speech as hearing
 
     return hearing.why_not(speech)
+
+
+def cost(source: Source, seconds: float) -> float:
+    """About how many seconds it takes here to read so many seconds of video."""
+    return _COST[source] * seconds / usual_workers()
 
 
 def stamp(source: Source, sidecars: Sequence["Sidecar"] = (), speech: str | None = None) -> str:

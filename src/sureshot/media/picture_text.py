@@ -4,7 +4,6 @@ The models are those in its wheel, so nothing is downloaded: Chinese, Japanese, 
 other languages that Latin letters are for.
 """
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -22,6 +21,7 @@ from sureshot.media.discover import Source
 from sureshot.media.subtitles import Cue
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
+from sureshot.media.workers import usual_workers
 
 _VERSION = 1  # of the reading; a higher one makes indexes read pictures again
 _STEP = 2.0  # seconds: longer shots are looked at as often; a subtitle stays for about three
@@ -66,7 +66,6 @@ def _engine() -> Any:
     onnxruntime()
     import rapidocr
 
-    threads = max(1, min(4, (os.cpu_count() or 2) // 2))
     return rapidocr.RapidOCR(
         params={
             "Global.log_level": "critical",
@@ -76,7 +75,7 @@ def _engine() -> Any:
             "Det.limit_side_len": _SEARCHED,
             # Given a path, it does not look for another version on the network.
             **{f"{part}.model_path": str(path) for part, path in _models().items()},
-            "EngineConfig.onnxruntime.intra_op_num_threads": threads,
+            "EngineConfig.onnxruntime.intra_op_num_threads": usual_workers(),
         }
     )
 

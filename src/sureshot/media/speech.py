@@ -50,6 +50,8 @@ def why_not(model: str | None) -> str:
         named = option("speech", "small")
         return f"it needs a model: {named} takes one from the hub, or give a local folder"
     if _is_folder(model):
+        if not os.path.isdir(model):  # noqa: PTH112
+            return f"there is no folder {plain(model)}"
         missing = [name for name in _FILES if not (Path(model) / name).is_file()]
         if missing:
             return (

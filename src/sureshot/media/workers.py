@@ -47,7 +47,7 @@ class Prefetcher(Generic[Key, Result]):
         self._work = work
         self._futures: dict[Key, Future[Result]] = {}
         self._due: queue.SimpleQueue[tuple[Key, Future[Result]] | None] = queue.SimpleQueue()
-        self._threads = _Threads(self._run, workers or _usual_workers())
+        self._threads = _Threads(self._run, workers or usual_workers())
 
     def want(self, keys: Iterable[Key]) -> None:
         """Begin with these in their order, and drop all others."""
@@ -131,7 +131,7 @@ def stream(
                 end = error
             _put(results, (task, None, end), stopped)
 
-    threads = _Threads(run, min(workers or _usual_workers(), len(items)))
+    threads = _Threads(run, min(workers or usual_workers(), len(items)))
     left = len(items)
     try:
         while left:
@@ -211,5 +211,6 @@ class _Threads(list[threading.Thread]):
             thread.join(max(0.0, until - time.monotonic()))
 
 
-def _usual_workers() -> int:
+def usual_workers() -> int:
+    """Half the cores, at most four: what else works at the same time needs some."""
     return max(1, min(4, (os.cpu_count() or 2) // 2))

@@ -179,13 +179,21 @@ def test_a_run_tells_every_number_that_is_not_zero(capsys):
         away=1,
         windows=8,
         seconds=90.0,
+        worded={"subtitles": 3},
+        lines={"subtitles": 8},
+        unread={"picture": 24 * 3600.0},
+        left_out=[(Path("/v/c.mp4"), "c.srt is left out: it is not text")],
     )
+    lines[3] = re.sub(r"\d[\d hmin]* more", "N min more", lines[3])
     assert lines == [
         "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 with the content of another, "
         "1 failed, 5 failed before.",
         "Indexed 1 min 30 s of video (8 windows) in 2 s, 45.0x real time.",
+        "3 videos have subtitles (8 new lines).",
+        "Text in the picture is read with --words all, about N min more.",
         "  failed: /v/a.mp4 — is broken",
         "  damaged, indexed as far as possible: /v/b.mp4 — breaks off",
+        "  words: /v/c.mp4 — c.srt is left out: it is not text",
         "Files that failed before are listed by `sureshot status`; --force retries them.",
         "Deleted on disk, removed from the index: 6 videos.",
         "Not there now, still indexed: 1 video; is the disk connected? If it is gone for good: "

@@ -28,7 +28,12 @@ from tests.paths import ROOT
 DOCUMENT = ROOT / "docs" / "json.md"
 UPDATE = "SURESHOT_UPDATE_DOCUMENTS"
 MARK = "<!-- Below this line: written by tests/cli/test_json.py. -->\n"
-FREE = {"numbers", "settings", "published"}  # objects whose fields depend on what was asked
+FREE = {
+    "numbers",
+    "settings",
+    "published",
+    "unread",
+}  # objects whose fields depend on what was asked
 TYPES = {str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
 # Dataclasses, or modules of some, that describe the fields of a command.
 SOURCES = {

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 Decoded = Literal["auto", "all", "keyframes"]
 Words = Literal["none", "subtitles", "all"]
+_WORTH_SAYING = 10.0  # seconds: a few clips are not worth a sentence
 _NEW = (
     "Using the bundled model (offline, English, everyday scenes). Online, --model "
     "openai/clip-vit-base-patch16 finds much more."
@@ -255,8 +256,8 @@ def _print_words(out: Console, result: "Indexed") -> None:
             have = "has" if videos == 1 else "have"
             read = f" ({counted(new, 'new line')})" if new else ""
             out.print(f"{counted(videos, 'video')} {have} {TITLES[source].lower()}{read}.")
-    if result.indexed and (unread := result.unread.get("picture")):
-        more = cost("picture", unread)
+    more = cost("picture", result.unread.get("picture", 0.0))
+    if result.indexed and more >= _WORTH_SAYING:
         more = more if more < 100 else round(more / 60) * 60.0
         out.print(f"Text in the picture is read with --words all, about {duration(more)} more.")
 

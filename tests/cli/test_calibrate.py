@@ -27,24 +27,17 @@ def calibrate(sureshot, place, tmp_path):
     return call
 
 
-def test_the_summary_says_what_was_measured_and_what_it_is_valid_for(calibrate, tmp_path):
+def test_the_summary_says_what_was_learned(calibrate, tmp_path):
     ran = calibrate("--date", "2026-11-21")
     assert (ran.code, ran.err) == (0, "")
     lines = ran.out.splitlines()
     assert lines[0] == (
-        "Calibrated on 150 queries about 57 videos (judged.jsonl), 40 more with nothing right "
-        "here; 60 videos searched."
+        "Calibrated on 190 judged queries (judged.jsonl), 40 with nothing right here."
     )
-    card = Calibration.from_json((tmp_path / "card.json").read_text("utf-8"))
-    first = card.quality
-    assert lines[2].startswith(f"  The first hit is right for {100 * first.share:.0f} % of them.")
-    assert f"AUROC {first.auroc:.2f} ({first.auroc_low:.2f} to {first.auroc_high:.2f})" in lines[2]
-    assert f"off by {100 * first.ece:.0f} points" in lines[3]
-    assert f"Brier score {first.brier:.3f}" in lines[4] and f"{first.brier_base:.3f}" in lines[4]
-    assert lines[5].endswith(f"AUROC {first.absent_auroc:.2f}.")
-    assert lines[-2] == (
-        f"Valid for this model, libraries of {card.valid_for.smallest} to 120 moments and "
-        "queries like these. Date: 2026-11-21."
+    own = Calibration.from_json((tmp_path / "card.json").read_text("utf-8")).personal
+    assert (own.queries, own.absent) == (190, 40)
+    assert lines[1].startswith(
+        f"Of what is here the first hit was right {100 * own.right:.0f}% of the time."
     )
     assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
 
@@ -58,7 +51,7 @@ def test_a_search_after_it_shows_percentages(sureshot, tmp_path):
     assert "Not calibrated" not in ran.out and "%" in ran.out
     assert ran.out.splitlines()[-1].startswith("Percentages are calibrated on your own judgements.")
     shown = sureshot("calibrate", "--show", "--db", own.db)
-    assert (shown.code, shown.err) == (0, "") and "150 queries" in shown.out
+    assert (shown.code, shown.err) == (0, "") and "150 judgements of your own" in shown.out
     assert (
         "judged.jsonl"
         in json.loads(sureshot("calibrate", "--show", "--json", "--db", own.db).out)["learned_from"]
@@ -78,7 +71,7 @@ def test_what_was_learned_is_json_too(calibrate, tmp_path):
     assert found["card"] == str(tmp_path / "card.json")
     assert (found["schema"], found["gallery"]) == (4, 60)
     assert (found["absent"], found["not_found"], found["left_out"]) == (40, 0, 0)
-    assert found["prior"] == 0.5
+    assert found["prior"] == 0.5 and found["quality"] is None
 
 
 @pytest.mark.parametrize(

@@ -245,17 +245,6 @@ def test_agrees_with_scikit_learn(strength):
     np.testing.assert_allclose(found.probability(signals), expected, atol=1e-5)
 
 
-def test_few_labels_stay_near_the_prior_and_many_leave_it():
-    signals, labels = some()
-    prior = (2.0, *[0.0] * (signals.shape[1] - 1), -1.0)
-    free = Logistic.fit(signals, labels, np.full(200, 1e6))
-    for weight, near in ((1e-9, np.array(prior)), (1e6, np.array([*free.coef, free.bias]))):
-        found = Logistic.fit(signals, labels, np.full(200, weight), prior)
-        np.testing.assert_allclose([*found.coef, found.bias], near, atol=0.05)
-    scaled = Logistic.fit(1000 * signals, labels, None, prior)
-    np.testing.assert_allclose(scaled.coef, Logistic.fit(signals, labels, None, prior).coef)
-
-
 def test_separable_labels_and_constant_signals_stay_finite():
     line = np.linspace(-1, 1, 40)[:, None]
     found = Logistic.fit(line, (line[:, 0] > 0).astype(int), np.full(40, 100.0))

@@ -1,14 +1,13 @@
 """A calibration card from judged queries of an index.
 
 Where the model of the index brings a card along, judgements move it. Where it brings none, as any
-CLIP, one is fitted to them, which takes more of them.
+CLIP, they move what holds for any model, which takes more of them.
 """
 
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Int
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import CARD
@@ -22,7 +21,6 @@ from sureshot.library.labels import (
     together,
     write,
 )
-from sureshot.library.ranking import Gallery
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, index_folder
 from sureshot.progress import Progress, Silent
@@ -34,10 +32,8 @@ from sureshot.trust.fit import (
     JudgedQuery,
     adapt,
     date_or_today,
-    fit_card,
-    labelled,
+    scale_free,
 )
-from sureshot.trust.signals import QueryContext, word_counts
 
 
 def calibrate(
@@ -96,11 +92,7 @@ def calibrate(
             more, _ = located(read_labels(other), other, videos, skip_unknown=True)
             names.append(other.name)
             known = together([*more, *known] if is_own else [*known, *more])
-    prior, _ = model_card(searcher.encoder.name, searcher.encoder.fingerprint, searcher.bank)
-    if prior is None:
-        card = _fitted(searcher, known, Path(labels), day, progress or Silent())
-    else:
-        card = _moved(searcher, prior, known, Path(labels), progress or Silent())
+    card = _adapted(searcher, known, Path(labels), day, progress or Silent())
     done = Calibrated(
         card=card,
         gallery=len(videos),
@@ -168,14 +160,10 @@ def forget(searcher: Searcher) -> bool:
     return there
 
 
-def _moved(
-    searcher: Searcher,
-    prior: Calibration,
-    labels: Sequence[Label],
-    file: Path,
-    progress: Progress,
+def _adapted(
+    searcher: Searcher, labels: Sequence[Label], file: Path, day: str, progress: Progress
 ) -> Calibration:
-    """The card of the model, moved towards judgements."""
+    """The card of the model, or what holds for any, moved towards judgements."""
     if len(labels) < JUDGED:
         raise SureshotError(
             f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}; {JUDGED} "
@@ -185,7 +173,12 @@ def _moved(
     for number, label in enumerate(labels, 1):
         known.append(_judged(searcher, label))
         progress.update("scored", number, len(labels))
-    return adapt(prior, known)
+    model, bank = searcher.encoder.fingerprint, searcher.bank
+    card, _ = model_card(searcher.encoder.name, model, bank)
+    if card is None:
+        digest = None if bank is None else bank.digest
+        card = scale_free(known, model=model, bank=digest, dataset=file.name, date=day)
+    return adapt(card, known)
 
 
 def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
@@ -209,54 +202,3 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
         absent=label.state == "absent",
         searched=not label.complete,
     )
-
-
-def _fitted(
-    searcher: Searcher, labels: Sequence[Label], file: Path, day: str, progress: Progress
-) -> Calibration:
-    """A card of these judgements alone."""
-    present = [label for label in labels if label.state == "present"]
-    if not present:
-        raise SureshotError(
-            f"None of the {len(labels)} queries of {file} has a right video, so there is nothing "
-            f"to calibrate on. Judge queries whose videos are in the index."
-        )
-    gallery = searcher.all_scores([label.query for label in present], progress=progress)
-    relevant, video = _relevance(present, gallery)
-    words = word_counts([label.query for label in present])
-    about = QueryContext(background=gallery.background, words=words)
-    return fit_card(
-        [labelled(gallery.scores, relevant, video, about)],
-        model=searcher.encoder.fingerprint,
-        bank=None if searcher.bank is None else searcher.bank.digest,
-        dataset=file.name,
-        date=day,
-    )
-
-
-def _relevance(
-    labels: Sequence[Label], gallery: Gallery
-) -> tuple[Bool[np.ndarray, "queries windows"], Int[np.ndarray, " queries"]]:
-    """Which windows are right for which query, and the number of the video that it is about.
-
-    Of a right video without times it is the best window; its others are taken out of the race.
-    """
-    number = {path: place for place, path in enumerate(dict.fromkeys(gallery.paths))}
-    of = np.array([number[path] for path in gallery.paths], int)
-    relevant = np.zeros(gallery.scores.shape, bool)
-    about = np.zeros(len(labels), int)
-    for row, label in enumerate(labels):
-        # What another process removed since the labels were read is not here.
-        right = [path for path in label.relevant if path in number]
-        about[row] = number[right[0]] if right else 0
-        for path in right:
-            columns = np.flatnonzero(of == number[path])
-            named = [moment for moment in label.timed if moment.right and moment.video == path]
-            times = [(column, gallery.start[column], gallery.end[column]) for column in columns]
-            met = [column for column, *time in times if any(m.meets(*time) for m in named)]
-            best = columns[np.argmax(gallery.scores[row, columns])]
-            if not met:
-                others = columns[columns != best]
-                gallery.scores[row, others] = gallery.scores[row].min()
-            relevant[row, met or [best]] = True
-    return relevant, about

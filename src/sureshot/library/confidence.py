@@ -174,6 +174,8 @@ def describe_card(card: Calibration) -> str:
     """What the labels of a card were of, and which libraries it holds for."""
     valid = card.valid_for
     personal = card.personal
+    if valid.source == "judgements":
+        return f"{counted(valid.queries, 'judgement')} of your own ({valid.dataset}, {valid.date})"
     own = f"; then {counted(personal.queries, 'judgement')} of your own" if personal else ""
     return (
         f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "

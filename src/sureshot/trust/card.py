@@ -13,7 +13,6 @@ the probability of those who know that it is here.
 import hashlib
 import json
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -202,17 +201,13 @@ class Logistic:
         signals: Float[np.ndarray, "rows signals"],
         right: Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"],
         weights: Float[np.ndarray, " rows"] | None = None,
-        prior: Sequence[float] = (),
     ) -> "Logistic":
-        """Minimise |coef - prior|^2 / 2 + the sum of the log losses, each with its weight.
+        """Minimise |coef|^2 / 2 + the sum of the log losses, each with its weight.
 
-        The bias has a tenth of the penalty. Signals are standardised first, so the penalty treats
-        all alike, and a prior from other models holds whatever the scale of this one's scores. The
-        penalty keeps the fit finite where the labels can be separated, or are all the same. A
-        constant signal gets coefficient 0.
-
-        Args:
-            prior: coefficients and bias that few labels stay near; 0 if left out.
+        Signals are standardised first, so the penalty treats all alike. That of the bias is a
+        tenth. It keeps the fit finite where the labels can be separated, or are all the same. On
+        synthetic data it calibrates 60 to 600 labelled queries better than one three times as
+        strong, and no worse than one a third as strong. A constant signal gets coefficient 0.
 
         Examples:
             >>> fitted = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
@@ -227,18 +222,14 @@ class Logistic:
         constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
         scale = np.where(constant, 1.0, spread)
         inputs = np.where(constant, 0.0, (signals - mean) / scale)
-        centre = np.array(prior or [0.0] * (inputs.shape[1] + 1))
-        centre[:-1][constant] = 0
-        design = np.column_stack([inputs, np.ones(len(inputs))])
-        moved = _newton(
-            design,
+        count = inputs.shape[1]
+        *coef, bias = _newton(
+            np.column_stack([inputs, np.ones(len(inputs))]),
             right.astype(np.float64),
             weights,
-            penalty=np.append(np.ones(inputs.shape[1]), _LEVEL),
-            start=np.zeros(len(centre)),
-            offset=design @ centre,
-        )
-        *coef, bias = (centre + moved).tolist()
+            penalty=np.append(np.ones(count), _LEVEL),
+            start=np.zeros(count + 1),
+        ).tolist()
         return cls(tuple(mean.tolist()), tuple(scale.tolist()), tuple(coef), bias)
 
     def shifted(
@@ -351,7 +342,7 @@ class Validity:
     words: bool
     dataset: str
     date: str
-    source: Source = "judgements"
+    source: Source = "tested"
     photos: bool = False
 
 

@@ -5,7 +5,7 @@ relevant video there and once with all of them taken out: who searches does not 
 there.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -32,6 +32,8 @@ from sureshot.trust.card import (
     save_card,
 )
 from sureshot.trust.signals import (
+    QUERY_SIGNALS,
+    RESULT_SIGNALS,
     RESULTS,
     SMALLEST,
     UNKNOWN,
@@ -177,11 +179,6 @@ FOOTAGE = 200  # captioned videos or photographs from elsewhere that are enough
 _CAUTION = 0.1  # logits that less is said after such footage; without it one case of 108 says 5.1
 # points too much, and people mind that more than too little
 _OF_A_KIND = 20  # videos with keywords, and with sentences, for a table of either
-# Coefficients and bias of `QUERY_SIGNALS` and `RESULT_SIGNALS` that few labels stay near: means of
-# nine models, six real and three that stand for strong ones (`benchmarks.trust_models`).
-_PRESENT = (0.33, 0.01, 0.23, 0.0, 0.03, 0.0)
-_FIRST = (0.18, 0.72, 0.6, 0.0, -0.24, -0.28)
-_LATER = (0.17, -1.33, 0.13, -0.11, 0.0, -0.27, -3.45)
 _FITTED = 1500  # queries of one data set that probabilities are fitted to, at most
 _KEPT = 200  # depths of one size on the card, at most
 _RESAMPLES = 200
@@ -195,7 +192,7 @@ def fit_card(
     bank: str | None = None,
     dataset: str = "",
     date: str = "",
-    source: Source = "judgements",
+    source: Source = "tested",
     photos: bool = False,
     seed: int = 0,
 ) -> Calibration:
@@ -334,9 +331,9 @@ def _fit(cases: _Cases) -> tuple[Logistic, Logistic, Logistic]:
     later = there.shown[:, 1:]
     weight = np.broadcast_to(there.weight[:, None], later.shape)[later]
     return (
-        Logistic.fit(cases.query, cases.present, cases.weight, _PRESENT),
-        Logistic.fit(there.query, there.right, there.weight, _FIRST),
-        Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight, _LATER),
+        Logistic.fit(cases.query, cases.present, cases.weight),
+        Logistic.fit(there.query, there.right, there.weight),
+        Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight),
     )
 
 
@@ -421,7 +418,7 @@ def _check_enough(galleries: Sequence[Labelled]) -> None:
     if count < QUERIES:
         raise SureshotError(
             f"Only {counted(count, 'query has', 'queries have')} a right video; {QUERIES} are "
-            "needed for percentages. Judge more queries."
+            "needed for percentages."
         )
     if all(part.relevant.all() for part in galleries):
         raise SureshotError(
@@ -432,7 +429,8 @@ def _check_enough(galleries: Sequence[Labelled]) -> None:
 
 JUDGED = 5  # queries that percentages are learned from, at least
 ENOUGH = 100  # of which more teach little more
-_LEVEL = 0.15  # spread of the prior of a shift, in logits
+# Spread of the prior of a shift, in logits, by what the card was learned from; see LOG.md.
+_LEVELS = {"tested": 0.15, "reference": 0.5, "judgements": 1.0}
 _SEARCHES = 100  # judged searches that the prior of presence weighs as much as
 _DEPTHS = 100  # judged queries that the depths of a card weigh as much as
 
@@ -470,6 +468,88 @@ class JudgedQuery:
         return float(self.scores[0] - self.scores[self.seen - 1]) if self.seen else np.nan
 
 
+# What any model's signals say, in units of their spread in the library: one fit to nine models, six
+# real and three that stand for strong ones. Off by up to 35 points before judgements move it, so
+# it is never shown alone. `python -m benchmarks.trust --models` gives these numbers.
+_PRESENT = {"top": 0.34, "gap": 0.14, "log_videos": 0.01, "bias": -0.03}
+_FIRST = {"top": 0.27, "margin": 0.39, "gap": 0.36, "log_videos": -0.47, "bias": 1.37}
+_LATER = {"score": 0.2, "below_top": -0.91, "gap": 0.19, "log_rank": -0.26, "log_videos": -0.15}
+_LATER |= {"bias": -0.76}
+_ABSENT = 0.38  # P(it is here) that one in twelve of the queries with an answer miss
+# Depths of the best right video of a tenth, two tenths, ... of the queries, by size of the gallery.
+_DEEP = {
+    10: (0, 0, 0, 0, 0, 0, 0.15, 0.55, 1.1, 3.0),
+    40: (0, 0, 0, 0, 0.15, 0.5, 0.85, 1.2, 1.8, 4.0),
+    150: (0, 0, 0, 0.15, 0.45, 0.85, 1.2, 1.55, 2.15, 4.5),
+    476: (0, 0, 0.05, 0.3, 0.6, 1.0, 1.4, 1.8, 2.4, 5.0),
+}
+
+
+def scale_free(
+    judged: Sequence[JudgedQuery], *, model: str, bank: str | None, dataset: str, date: str
+) -> Calibration:
+    """What is known of a model that was never calibrated, for `adapt` to move; not to be shown.
+
+    Signals are measured in units of their spread over the judged queries, which needs no verdicts.
+
+    Args:
+        dataset: name of the judgements.
+
+    Raises:
+        SureshotError: fewer than 50 queries, or none with a right video.
+    """
+    if len(judged) < QUERIES or not any((query.right == 1).any() for query in judged):
+        right = sum(bool((query.right == 1).any()) for query in judged)
+        raise SureshotError(
+            f"{counted(len(judged), 'query is', 'queries are')} judged, {right} of them with a "
+            f"right video; a model without percentages needs {QUERIES} and some that are right. "
+            f"Judge more, or learn from captioned photographs: {option('reference', 'FOLDER')}."
+        )
+    signals = np.concatenate([query_signals(query.scores[None], query.about) for query in judged])
+    mean, spread = (
+        signals.mean(0).tolist(),
+        np.where(signals.std(0) > 0, signals.std(0), 1.0).tolist(),
+    )
+    units = dict(zip(QUERY_SIGNALS[:3], zip(mean[:3], spread[:3], strict=True), strict=True))
+    (top, score), (_, gap) = units["top"], units["gap"]
+    of_results = {"score": (top, score), "below_top": (0.0, score), "gap": (0.0, gap)}
+
+    def logistic(
+        names: Sequence[str], known: Mapping[str, float], units: Mapping[str, tuple[float, float]]
+    ) -> Logistic:
+        return Logistic(
+            mean=tuple(units.get(name, (0.0, 1.0))[0] for name in names),
+            scale=tuple(units.get(name, (0.0, 1.0))[1] for name in names),
+            coef=tuple(known.get(name, 0.0) for name in names),
+            bias=known["bias"],
+        )
+
+    return Calibration(
+        valid_for=Validity(
+            model=model,
+            bank=bank,
+            smallest=min(_DEEP),
+            largest=max(max(_DEEP), max(query.about.videos or 0 for query in judged)),
+            queries=len(judged),
+            videos=0,
+            background=False,
+            words=False,
+            dataset=dataset,
+            date=date,
+            source="judgements",
+        ),
+        present=logistic(QUERY_SIGNALS, _PRESENT, units),
+        first=logistic(QUERY_SIGNALS, _FIRST, units),
+        later=logistic(RESULT_SIGNALS, _LATER, of_results),
+        absent_below=(_ABSENT, _ABSENT),
+        depths=tuple(
+            Depths.of(score * np.array(deep), np.full(len(deep), 100 / len(deep)), videos=size)
+            for size, deep in _DEEP.items()
+        ),
+        quality=None,
+    )
+
+
 def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     """The card of a model, moved towards what was judged in a library.
 
@@ -494,7 +574,8 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     right = np.array([query.right[0] for query in known])
     told = (right >= 0) & (here > 0)
     weight = here[told]
-    first = card.first.shifted(signals[told], right[told] == 1, weight, _LEVEL)
+    level = _LEVELS[card.valid_for.source]
+    first = card.first.shifted(signals[told], right[told] == 1, weight, level)
     total = max(float(weight.sum()), 1e-9)
     personal = Personal(
         queries=len(known),
@@ -546,7 +627,7 @@ def _later(
     if not parts:
         return card.later
     signals, right, weights = (np.concatenate(column) for column in zip(*parts, strict=True))
-    return card.later.shifted(signals, right, weights, _LEVEL)
+    return card.later.shifted(signals, right, weights, _LEVELS[card.valid_for.source])
 
 
 @dataclass(frozen=True, slots=True, repr=False)

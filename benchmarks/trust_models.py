@@ -6,7 +6,7 @@ maps from the untuned networks of ``bridge``, fitted to photographs of Flickr8k,
 MSR-VTT, and both together with the labels of ``bridge``), and three that stand for strong ones: the
 bundled encoder whose videos are moved towards the mean of captions that are not asked.
 
-Of a clip no caption is left that is not asked, so its strong models know the answer.
+A clip has one caption, so the strong ones are not asked of clips.
 
 Each gets a card of at most 500 photographs or videos, as ``sureshot calibrate --reference`` makes
 it: Flickr8k validation for MSR-VTT test and for the 26 clips (among MSR-VTT test videos), MSR-VTT
@@ -39,9 +39,9 @@ from sureshot.metrics.confidence import brier
 from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures, caption_features, extract
 from sureshot.research.queries import by_words, kinds
-from sureshot.trust.card import Calibration
+from sureshot.trust.card import Calibration, Logistic
 from sureshot.trust.fit import Labelled, fit_card, labelled
-from sureshot.trust.signals import QueryContext, word_counts
+from sureshot.trust.signals import QueryContext, query_signals, result_signals, word_counts
 
 REFERENCES = {
     "MSR-VTT test": "Flickr8k val",
@@ -53,6 +53,7 @@ _STRONG = (0.15, 0.3, 0.6)  # share of the mean of captions
 _TRAINED = 1500, 600  # photographs and videos that the maps are fitted to
 _RIDGE = 3000.0
 _CUT = 64  # dimensions
+_FREE_SIZES, _EACH = (10, 40, 150, 476), 400  # libraries, and queries of a kind
 
 Vectors = Float[np.ndarray, "items dim"]
 Owners = Integer[np.ndarray, " queries"]  # video that each query was written for
@@ -164,20 +165,77 @@ def measure(to: Path, cache: Path | None) -> None:
             owners[name][kind] = np.asarray(own)
             about = QueryContext(words=word_counts(queries))
             for model, texts in models.texts(queries).items():
+                if name == "clips" and model.endswith("captions"):
+                    continue  # none is left that is not asked
                 videos = np.concatenate([vectors[one][model] for one in galleries])
                 one = labelled(texts @ videos.T, relevant, np.asarray(own), about)
                 asked.setdefault(model, {}).setdefault(name, {})[kind] = one
     rows = []
     for model, worlds in asked.items():
         for name, reference in REFERENCES.items():
+            if name not in worlds:
+                continue
             card = _card(worlds[reference], owners[reference])
             for kind in KINDS:
                 rows.append({"model": model, "data": name, "kind": kind})
                 rows[-1] |= _row(card, worlds[name][kind])
                 print(json.dumps(rows[-1]), flush=True)
     to.mkdir(parents=True, exist_ok=True)
-    (to / "models.json").write_text(json.dumps({"seed": 0, "rows": rows}, indent=1) + "\n", "utf-8")
+    values = {"seed": 0, "rows": rows, "scale free": scale_free(asked)}
+    (to / "models.json").write_text(json.dumps(values, indent=1) + "\n", "utf-8")
     print(_tables(rows))
+
+
+def scale_free(asked: Mapping[str, Mapping[str, Mapping[str, Labelled]]]) -> dict[str, Any]:
+    """The numbers of `sureshot.trust.fit.scale_free`: one fit to all models.
+
+    Signals are in units of their spread over the queries of a kind in libraries of one size.
+    """
+    query, present, first, result, hits = [], [], [], [], []
+    depths: dict[int, list[np.ndarray]] = {size: [] for size in _FREE_SIZES}
+    for worlds in asked.values():
+        for name in sorted(set(REFERENCES.values())):
+            for kind in KINDS:
+                some = worlds[name][kind].at_most(_EACH, np.random.default_rng(0))
+                for size in _FREE_SIZES:
+                    size = min(size, some.scores.shape[1])
+                    both = with_and_without(some, size, np.random.default_rng(1))
+                    signals = [query_signals(one.scores, one.about) for one in both]
+                    free = np.concatenate(signals)
+                    mean, spread = free[:, :3].mean(0), free[:, :3].std(0)
+                    free[:, :3] = (free[:, :3] - mean) / spread
+                    query.append(free)
+                    present.append(np.repeat([1.0, 0.0], [len(one) for one in signals]))
+                    there = both[0]
+                    first.append(there.first_is_right())
+                    order, later = result_signals(there.scores, there.about)
+                    units = np.array([spread[0], spread[0], spread[2]])
+                    later[..., :3] = (later[..., :3] - [mean[0], 0, 0]) / units
+                    result.append(later[:, 1:].reshape(-1, later.shape[-1]))
+                    hits.append(np.take_along_axis(there.relevant, order, 1)[:, 1:].ravel())
+                    sought = np.where(there.relevant, there.scores, -np.inf).max(1)
+                    known = min(_FREE_SIZES, key=lambda one: abs(np.log(one / size)))
+                    depths[known].append((there.scores.max(1) - sought) / spread[0])
+    everything, here = np.concatenate(query), np.concatenate(present)
+    fits = {
+        "present": Logistic.fit(everything, here),
+        "first": Logistic.fit(everything[here == 1], np.concatenate(first)),
+        "later": Logistic.fit(np.concatenate(result), np.concatenate(hits)),
+    }
+    found = np.sort(fits["present"].probability(everything[here == 1]))
+    plain = {
+        name: [*(coef := np.array(fit.coef) / fit.scale), fit.bias - coef @ np.array(fit.mean)]
+        for name, fit in fits.items()
+    }
+    tenths = np.linspace(0.1, 1, 10)
+    return {
+        **{name: np.round(values, 2).tolist() for name, values in plain.items()},
+        "absent": round(float(found[len(found) // 12]), 2),
+        "depths": {
+            size: np.round(np.quantile(np.concatenate(parts), tenths), 2).tolist()
+            for size, parts in depths.items()
+        },
+    }
 
 
 def _card(kinds_asked: Mapping[str, Labelled], owners: Mapping[str, Owners]) -> Calibration:

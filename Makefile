@@ -1,5 +1,5 @@
-# The few words of this project: demo, test, slow, check, shapes, format, bench, faults, model, wheel,
-# clean.
+# The few words of this project: demo, test, slow, check, shapes, format, site, bench, faults, model,
+# wheel, clean.
 # Everything lives in .venv; `make demo` and `make test` make it when it is not there.
 
 PYTHON ?= python3
@@ -12,7 +12,7 @@ BIN := $(VENV)/bin
 # Your own folder: make demo VIDEOS=~/Videos
 VIDEOS ?=
 
-.PHONY: demo test slow check shapes format bench faults model wheel clean
+.PHONY: demo test slow check shapes format site bench faults model wheel clean
 
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
@@ -38,6 +38,11 @@ check: $(VENV)/ready-dev
 format: $(VENV)/ready-dev
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
+
+# The documents as a site in .cache/site; every warning fails.
+site: $(VENV)/ready-dev
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet
+	@echo "To read it: $(BIN)/python -m http.server --directory .cache/site 8461"
 
 # Sizes of made-up indexes; WINDOWS=1000000 wants 11 GB of disk and half an hour.
 WINDOWS ?= 1000 10000 100000
@@ -94,5 +99,5 @@ $(VENV)/ready: pyproject.toml
 $(VENV)/ready-dev: export PATH := $(CURDIR)/$(BIN):$(PATH)
 $(VENV)/ready-dev: $(VENV)/ready
 	$(PIP) install --no-compile "$(TORCH)" "uv>=0.5"
-	$(call INSTALL,-e ".[dev$(,)research$(,)s3$(,)openvino$(,)ocr$(,)speech]")
+	$(call INSTALL,-e ".[dev$(,)docs$(,)research$(,)s3$(,)openvino$(,)ocr$(,)speech]")
 	touch $@

@@ -4,6 +4,7 @@ import ast
 import contextlib
 import csv
 import doctest
+import functools
 import json
 import os
 import random
@@ -80,11 +81,29 @@ def _write_csv(file: Path, rows: list[tuple[str, str]]) -> None:
 
 
 @pytest.fixture(scope="module")
-def home(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A home folder with the sample clips in ``~/clips``."""
-    folder = tmp_path_factory.mktemp("home")
-    shutil.copytree(clips, folder / "clips")
-    return folder
+def home(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """For each document a home folder with the sample clips in ``~/clips``."""
+
+    @functools.cache
+    def made(document: str) -> Path:
+        folder = tmp_path_factory.mktemp("home")
+        shutil.copytree(clips, folder / "clips")
+        return folder
+
+    return made
+
+
+@pytest.fixture(scope="module")
+def indexed_home(home: Callable[[str], Path]) -> Callable[[str], Path]:
+    """The same with an index of the clips."""
+
+    @functools.cache
+    def made(document: str) -> Path:
+        with at_home(home(document)):
+            assert run(["index", "clips"]) == 0
+        return home(document)
+
+    return made
 
 
 @pytest.fixture(scope="module")
@@ -104,10 +123,16 @@ def film_library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def sandbox(request: pytest.FixtureRequest) -> Callable[[str], Path]:
-    """Where the block that a name stands above is run."""
-    names = {"the sample clips": "home", SIXTY: "film_library"}
-    return lambda name: request.getfixturevalue(names[name])
+def sandbox(request: pytest.FixtureRequest) -> Callable[[Block], Path]:
+    """Where a block is run, by the name that stands above it."""
+    homes = {"the sample clips": "home", "the indexed clips": "indexed_home"}
+
+    def place(block: Block) -> Path:
+        if block.sandbox == SIXTY:
+            return request.getfixturevalue("film_library")
+        return request.getfixturevalue(homes[block.sandbox])(block.document.name)
+
+    return place
 
 
 def _marked() -> Iterator[object]:
@@ -120,10 +145,10 @@ def _marked() -> Iterator[object]:
 
 @pytest.mark.parametrize("block", list(_marked()))
 def test_what_is_shown_is_what_is_printed(
-    block: Block, sandbox: Callable[[str], Path], capsys: pytest.CaptureFixture[str]
+    block: Block, sandbox: Callable[[Block], Path], capsys: pytest.CaptureFixture[str]
 ) -> None:
     printed = []
-    folder = sandbox(block.sandbox)
+    folder = sandbox(block)
     with at_home(folder):
         for step in block.steps:
             capsys.readouterr()

@@ -1,5 +1,6 @@
 """The function behind `sureshot evaluate`: values, notes, and what is refused."""
 
+import json
 import re
 from dataclasses import replace
 
@@ -132,6 +133,35 @@ def test_figures_are_written_and_named(evaluate, tmp_path):
             assert np.asarray(picture.convert("L")).std() > 10
 
 
+def test_queries_with_and_without_an_answer_are_written_in_the_form_of_the_field(
+    evaluate, scores, tmp_path
+):
+    done = evaluate(trust=True, absent=tmp_path / "absent")
+    truth, found = (
+        [json.loads(line) for line in path.read_text().splitlines()] for path in done.files
+    )
+    ranked, owner = scores[0], scores[1]
+    assert len(truth) == len(found) == 2 * len(owner)
+    assert [one["qid"] for one in truth] == [one["qid"] for one in found]
+    right = rejected = hits = told = 0
+    for one, said in zip(truth, found, strict=True):
+        windows, answer = one["relevant_windows"], said["pred_relevant_windows"]
+        assert one["qid"].endswith("/absent") == (not windows)
+        assert [w[3] for w in answer] == sorted((w[3] for w in answer), reverse=True)
+        video = one["qid"].partition("#")[0]
+        assert windows or video not in {w[0] for w in answer}
+        no = said["existence"] < 0.5
+        right += no if not windows else not no and answer[0][:3] == windows[0]
+        rejected, hits, told = rejected + no, hits + (no and not windows), told + (not windows)
+    assert done.absence.miou_1 == pytest.approx(right / len(truth))
+    assert done.absence.rejection_f1 == pytest.approx(2 * hits / (rejected + told))
+    assert done.absence.miou_1 <= done.absence.miou_5
+    first = found[0]["pred_relevant_windows"]
+    np.testing.assert_allclose([w[3] for w in first], -np.sort(-ranked[0])[:5], atol=1e-5)
+    assert f"G-mIoU@1 {100 * done.absence.miou_1:.1f}" in done.text()
+    assert done.to_dict()["absence"]["auroc"] == done.absence.auroc
+
+
 def test_a_card_is_measured(evaluate, card):
     told = evaluate(trust=True, card=card()).trust.to_dict()
     expected = (
@@ -196,7 +226,7 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
     assert not (place / "never").exists()
 
 
-@pytest.mark.parametrize("name", ["card", "plots"])
+@pytest.mark.parametrize("name", ["card", "plots", "absent"])
 def test_what_is_about_trust_needs_it(evaluate, name, tmp_path):
     with pytest.raises(ArgumentError, match=f"--{name} is about --trust"):
         evaluate(**{name: tmp_path / "x"})

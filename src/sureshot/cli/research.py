@@ -171,6 +171,7 @@ EVALUATE_EXAMPLES = examples(
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT",
     "sureshot evaluate runs/duq/model --data msrvtt --root ~/MSRVTT --against DUQ --post dsl",
     "sureshot evaluate bundled --data pairs --root my-videos.csv --trust --plots figures",
+    "sureshot evaluate bundled --data charades --root ~/Charades --trust --absent absent",
 )
 
 
@@ -210,6 +211,13 @@ def evaluate(
     ] = None,
     plots: Annotated[
         Path | None, path_option(help="Draw what --trust measures, PNG and SVG.")
+    ] = None,
+    absent: Annotated[
+        Path | None,
+        path_option(
+            help="Write the queries of --trust with and without an answer here, in the form of "
+            "Generalized Moment Retrieval."
+        ),
     ] = None,
     device: Device = None,
     cache: Cache = None,

@@ -19,7 +19,8 @@ from sureshot.models.huggingface import is_hub_name
 from sureshot.models.load import Scorer, load
 from sureshot.paths import expand
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research import trust_figures
+from sureshot.research import absence, trust_figures
+from sureshot.research.absence import Absence
 from sureshot.research.canvas import new_figure
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import (
@@ -35,6 +36,7 @@ from sureshot.research.scores import (
     text_measures,
 )
 from sureshot.research.training.recipe import Recipe, SplitRecipe
+from sureshot.settings import to_values
 from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.report import TrustReport, measure
 
@@ -206,12 +208,14 @@ class Evaluation:
     Attributes:
         report: recalls of the raw scores, and of corrected ones.
         trust: how far the answers can be believed; None if that was not asked for.
-        files: figures of ``trust`` that were written.
+        absence: how queries without an answer are told; None if that was not asked for.
+        files: figures of ``trust``, and queries with and without an answer, that were written.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 
     report: RecallReport
     trust: TrustReport | None = None
+    absence: Absence | None = None
     files: tuple[Path, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -219,8 +223,10 @@ class Evaluation:
         """Tables for a terminal."""
         tables = self.report.text()
         if self.trust is not None:
-            tables += f"\n{self.trust.text()}" + "".join(f"{file}\n" for file in self.files)
-        return tables
+            tables += f"\n{self.trust.text()}"
+        if self.absence is not None:
+            tables += f"\n{self.absence.text()}"
+        return tables + "".join(f"{file}\n" for file in self.files)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -228,6 +234,8 @@ class Evaluation:
         if self.trust is not None:
             files = [str(file) for file in self.files]
             values["trust"] = {**self.trust.to_dict(), "files": files}
+        if self.absence is not None:
+            values["absence"] = to_values(self.absence)
         return values
 
 
@@ -252,6 +260,7 @@ def evaluate(
     trust: bool = False,
     card: str | Path | None = None,
     plots: str | Path | None = None,
+    absent: str | Path | None = None,
     device: str | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -280,6 +289,8 @@ def evaluate(
         trust: whether to measure too how far the answers can be believed.
         card: file of the calibration that ``trust`` measures; None fits one to parts of the split.
         plots: folder for figures of ``trust``, as PNG and SVG.
+        absent: folder for the queries of ``trust`` with and without an answer in the form of
+            Generalized Moment Retrieval, see `sureshot.research.absence`.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
         progress: hears how far the work is.
@@ -290,7 +301,7 @@ def evaluate(
             Whatever can be known before videos are decoded is said before.
     """
     _check_arguments(data, post, against, gamma)
-    for name, given in (("card", card), ("plots", plots)):
+    for name, given in (("card", card), ("plots", plots), ("absent", absent)):
         if given is not None and not trust:
             raise ArgumentError(
                 f"{option(name)} is about {option('trust')}; add it, or leave {option(name)} out."
@@ -324,8 +335,9 @@ def evaluate(
         write_trec(Path(trec), features, scores, scorer.name)
     if not trust:
         return Evaluation(report=recalls, notes=tuple(notes.lines))
+    ranked = ranking(scorer, features, raw=scores)
     trusted = measure(
-        ranking(scorer, features, raw=scores),
+        ranked,
         features.split.owner(),
         known_of(scorer, features),
         correction="" if scorer.bank is None else scorer.bank.title,
@@ -335,7 +347,14 @@ def evaluate(
         scale=scorer.scale,
     )
     files = [] if plots is None else trust_figures.write(trusted, expand(plots).absolute())
-    return Evaluation(report=recalls, trust=trusted, files=tuple(files), notes=tuple(notes.lines))
+    missed, written = absence.evaluated(absent, features.split, ranked, trusted)
+    return Evaluation(
+        report=recalls,
+        trust=trusted,
+        absence=missed,
+        files=(*files, *written),
+        notes=tuple(notes.lines),
+    )
 
 
 def recall_report(

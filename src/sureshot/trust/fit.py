@@ -471,17 +471,17 @@ class JudgedQuery:
 # What any model's signals say, in units of their spread in the library: one fit to nine models, six
 # real and three that stand for strong ones. Off by up to 35 points before judgements move it, so
 # it is never shown alone. `python -m benchmarks.trust --models` gives these numbers.
-_PRESENT = {"top": 0.34, "gap": 0.14, "log_videos": 0.01, "bias": -0.03}
-_FIRST = {"top": 0.27, "margin": 0.39, "gap": 0.36, "log_videos": -0.47, "bias": 1.37}
-_LATER = {"score": 0.2, "below_top": -0.91, "gap": 0.19, "log_rank": -0.26, "log_videos": -0.15}
-_LATER |= {"bias": -0.76}
-_ABSENT = 0.38  # P(it is here) that one in twelve of the queries with an answer miss
+_PRESENT = {"top": 0.43, "gap": 0.15, "log_videos": 0.01, "bias": -0.05}
+_FIRST = {"top": 0.33, "margin": 0.41, "gap": 0.32, "log_videos": -0.43, "bias": 1.45}
+_LATER = {"score": 0.32, "below_top": -0.82, "gap": 0.05, "log_rank": -0.08, "log_videos": -0.14}
+_LATER |= {"bias": -0.59}
+_ABSENT = 0.36  # P(it is here) that one in twelve of the queries with an answer miss
 # Depths of the best right video of a tenth, two tenths, ... of the queries, by size of the gallery.
 _DEEP = {
-    10: (0, 0, 0, 0, 0, 0, 0.15, 0.55, 1.1, 3.0),
-    40: (0, 0, 0, 0, 0.15, 0.5, 0.85, 1.2, 1.8, 4.0),
-    150: (0, 0, 0, 0.15, 0.45, 0.85, 1.2, 1.55, 2.15, 4.5),
-    476: (0, 0, 0.05, 0.3, 0.6, 1.0, 1.4, 1.8, 2.4, 5.0),
+    10: (0, 0, 0, 0, 0, 0, 0.1, 0.48, 1.04, 7.26),
+    40: (0, 0, 0, 0, 0, 0.29, 0.63, 1.05, 1.74, 7.63),
+    150: (0, 0, 0, 0.12, 0.38, 0.69, 1.07, 1.54, 2.31, 11.37),
+    476: (0, 0, 0.03, 0.29, 0.57, 0.87, 1.25, 1.74, 2.51, 10.2),
 }
 
 

@@ -407,8 +407,7 @@ class TrustReport:
             of the queries are asked without their video, and it is not known which.
         absent: how each signal separates queries with and without their video.
         false_abstention: share of queries whose video is there and that are called absent.
-        rejection: F1 of calling those absent whose video is not there, as Generalized Moment
-            Retrieval measures it (Rej-F1).
+        existence: P(it is there) of each query, with all videos, in row 0, and without its own.
         reliability: bins of each probability, by its name.
         confidences: confidence of each query, by the name of the signal.
         sizes: number of videos in the set of each query, by coverage.
@@ -435,7 +434,7 @@ class TrustReport:
     sets: tuple[SetRow, ...] = ()
     absent: tuple[AbsentRow, ...] = ()
     false_abstention: Interval | None = None
-    rejection: float | None = None
+    existence: Float[np.ndarray, "2 queries"] | None = None
     reliability: Mapping[str, Reliability] = field(default_factory=dict)
     confidences: Mapping[str, PerQuery] = field(default_factory=dict)
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
@@ -443,7 +442,8 @@ class TrustReport:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON; shares are 0 to 1."""
         renamed = {"gain": "auroc_gain", "hubness": "hubness_skewness_10"}
-        names = [one.name for one in fields(self) if one.name not in ("confidences", "sizes")]
+        of_queries = ("confidences", "sizes", "existence")
+        names = [one.name for one in fields(self) if one.name not in of_queries]
         values = {renamed.get(name, name): to_values(getattr(self, name)) for name in names}
         bins = [
             {"signal": name, **{key: one.tolist() for key, one in to_values(found).items()}}
@@ -515,7 +515,7 @@ class TrustReport:
         if self.false_abstention is not None:
             yield (
                 f"Called absent though the video is there: {_percent(self.false_abstention)} of "
-                f"the queries; Rej-F1 {_percent(self.rejection or 0)}."
+                "the queries."
             )
         yield f"\nHubness: skewness of N_10 is {self.hubness:.2f}; 0 means no hubs."
 
@@ -664,7 +664,7 @@ def measure(
         ),
         absent=tuple(_absent_row(name, asked, graded) for name, asked in compared.items()),
         false_abstention=graded.share(found.called[0]),
-        rejection=float(2 * found.called[1].sum() / (found.called.sum() + len(owner))),
+        existence=found.here,
         reliability={
             **{name: reliability(p, graded.right) for name, p in predicted.items()},
             f"{OURS}, half absent": reliability(unknown[OURS], both.right),

@@ -1,0 +1,150 @@
+"""Queries with and without an answer, in the form of Generalized Moment Retrieval.
+
+Each caption of a split is asked twice: in all videos, and in all but its own. `write` makes two
+files of JSON lines, one object per query::
+
+    truth.jsonl        {"qid": "v7#3", "query": "a goal", "relevant_windows": [["v7", 0, 9]]}
+    predictions.jsonl  {"qid": "v7#3", "query": "a goal", "existence": 0.81,
+                        "pred_relevant_windows": [["v7", 0, 9, 0.42], ...]}
+
+A window is a video, seconds from and to (null where the video counts as a whole), and in
+predictions its score. The query without an answer is ``v7#3/absent``, whose relevant windows
+are none.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from sureshot.datasets.split import Split
+from sureshot.errors import SureshotError
+from sureshot.files import write_text
+from sureshot.metrics.absence import Moments, generalized_miou, overlap, rejection_f1
+from sureshot.metrics.confidence import auroc
+from sureshot.paths import expand
+from sureshot.trust.report import TrustReport
+
+_SHOWN = 5  # windows of a query
+_THRESHOLD = 0.5  # of the existence score, below which a query is rejected
+
+FILES = ("truth.jsonl", "predictions.jsonl")
+
+
+@dataclass(frozen=True, slots=True)
+class Absence:
+    """What Generalized Moment Retrieval measures, half of the queries having no answer.
+
+    Attributes:
+        auroc: of the existence score, queries with an answer against those without.
+        rejection_f1: F1 of rejecting those without an answer (Rej-F1).
+        miou_1, miou_5: G-mIoU@1 and G-mIoU@5.
+    """
+
+    auroc: float
+    rejection_f1: float
+    miou_1: float
+    miou_5: float
+
+    def text(self) -> str:
+        """One line, in percent as the field prints it."""
+        values = (f"{100 * getattr(self, one.name):.1f}" for one in fields(self))
+        names = ("AUROC", "Rej-F1", "G-mIoU@1", "G-mIoU@5")
+        shown = ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
+        return f"Generalized Moment Retrieval, half of the queries without an answer: {shown}.\n"
+
+
+def evaluated(
+    folder: str | Path | None,
+    split: Split,
+    scores: Float[np.ndarray, "captions videos"],
+    report: TrustReport,
+) -> tuple[Absence | None, list[Path]]:
+    """The numbers of a split, and the files that were written; nothing if no folder is named."""
+    if folder is None:
+        return None, []
+    if report.existence is None:
+        raise SureshotError(
+            "No existence score can be calibrated on these queries, so there is nothing to write "
+            f"into {folder}. {report.nothing or report.refused}"
+        )
+    files = write(expand(folder).absolute(), split, scores, report.existence)
+    return absence(split, scores, report.existence), files
+
+
+def absence(
+    split: Split,
+    scores: Float[np.ndarray, "captions videos"],
+    existence: Float[np.ndarray, "2 captions"],
+) -> Absence:
+    """The numbers of a split.
+
+    Args:
+        scores: scores that order the results.
+        existence: P(it is there) of each caption, with its video in row 0 and without it in row 1.
+    """
+    owner, moments = split.owner(), _moments(split)
+    best = np.concatenate([order for order, _ in _asked(scores, owner)])
+    overlaps = overlap(moments, np.tile(owner, 2), best)
+    absent = np.repeat([False, True], len(owner))
+    rejected: Bool[np.ndarray, " queries"] = existence.ravel() < _THRESHOLD
+    return Absence(
+        auroc=auroc(existence.ravel(), ~absent),
+        rejection_f1=rejection_f1(rejected, absent),
+        miou_1=generalized_miou(overlaps[:, :1], rejected, absent),
+        miou_5=generalized_miou(overlaps, rejected, absent),
+    )
+
+
+def write(
+    folder: Path,
+    split: Split,
+    scores: Float[np.ndarray, "captions videos"],
+    existence: Float[np.ndarray, "2 captions"],
+) -> list[Path]:
+    """Write `FILES` into a folder, and name them. Arguments are those of `absence`."""
+    windows = [[item.id, item.start, item.end] for item in split.items]
+    truth, predictions = [], []
+    for kind, (order, values) in enumerate(_asked(scores, split.owner())):
+        for row, caption in enumerate(split.captions):
+            qid = f"{split.items[caption.video].id}#{row}{'/absent' if kind else ''}"
+            asked: dict[str, Any] = {"qid": qid, "query": caption.text}
+            truth.append(asked | {"relevant_windows": [] if kind else [windows[caption.video]]})
+            found = zip(order[row], values[row].tolist(), strict=True)
+            predictions.append(
+                asked
+                | {
+                    "existence": round(float(existence[kind, row]), 6),
+                    "pred_relevant_windows": [[*windows[n], round(v, 6)] for n, v in found],
+                }
+            )
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / name for name in FILES]
+    for path, rows in zip(paths, (truth, predictions), strict=True):
+        write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
+    return paths
+
+
+def _asked(
+    scores: Float[np.ndarray, "captions videos"], owner: Int[np.ndarray, " captions"]
+) -> Iterator[tuple[Int[np.ndarray, "captions k"], Float[np.ndarray, "captions k"]]]:
+    """Best videos and their scores: of all videos, then of all but the caption's own."""
+    for own in (np.zeros(0, int), owner):
+        there = scores.astype(np.float64)
+        there[np.arange(len(own)), own] = -np.inf
+        order = np.argsort(-there, axis=1, kind="stable")[:, : min(_SHOWN, scores.shape[1] - 1)]
+        yield order, np.take_along_axis(there, order, 1)
+
+
+def _moments(split: Split) -> Moments:
+    """The items of a split; parts of one file are moments of one video."""
+    number = {path: place for place, path in enumerate(dict.fromkeys(i.path for i in split.items))}
+    return Moments(
+        video=np.array([number[item.path] for item in split.items]),
+        start=np.array([item.start or 0.0 for item in split.items]),
+        end=np.array([np.inf if item.end is None else item.end for item in split.items]),
+    )

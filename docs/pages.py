@@ -161,7 +161,7 @@ def _addresses() -> str:
             lines += [about.get("description") or about.get("summary", "")]
             fields = about.get("parameters", ())
             if fields:
-                lines += ["", "| field | in | | |", "|---|---|---|---|"]
+                lines += ["", "| field | in | type | |", "|---|---|---|---|"]
             for field in fields:
                 lines.append(_field(field))
     return "\n".join(lines) + "\n"

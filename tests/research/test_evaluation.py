@@ -26,8 +26,8 @@ from sureshot.research.evaluation import (
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import background, similarity, stored_videos
 from sureshot.research.training.hub_correction import encode_captions
+from sureshot.research.trust_report import measure
 from sureshot.trust.fit import fit_card, labelled
-from sureshot.trust.report import measure
 from sureshot.trust.signals import QueryContext
 from tests import judged
 from tests.trained import checkpoint, saved

@@ -8,7 +8,7 @@ import pytest
 from sureshot.metrics.confidence import aurc
 from sureshot.research import trust_figures
 from sureshot.research.canvas import BLUE
-from sureshot.trust.report import OURS, TrustReport, measure
+from sureshot.research.trust_report import OURS, TrustReport, measure
 from tests.research.figures.pictures import pixels, share, shown
 from tests.trust.worlds import world
 

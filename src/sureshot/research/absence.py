@@ -27,7 +27,7 @@ from sureshot.files import write_text
 from sureshot.metrics.absence import Moments, generalized_miou, overlap, rejection_f1
 from sureshot.metrics.confidence import auroc
 from sureshot.paths import expand
-from sureshot.trust.report import TrustReport
+from sureshot.research.trust_report import TrustReport
 
 _SHOWN = 5  # windows of a query
 _THRESHOLD = 0.5  # of the existence score, below which a query is rejected

@@ -36,9 +36,9 @@ from sureshot.research.scores import (
     text_measures,
 )
 from sureshot.research.training.recipe import Recipe, SplitRecipe
+from sureshot.research.trust_report import TrustReport, measure
 from sureshot.settings import to_values
 from sureshot.trust.card import Calibration, load_card
-from sureshot.trust.report import TrustReport, measure
 
 BANKED = frozenset({"qb_norm", "nnn", CANDIDATES})  # corrections that look at training captions
 _THEY_LOOK = f"{', '.join(sorted(BANKED))} look at training captions"

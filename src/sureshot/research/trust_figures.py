@@ -22,7 +22,7 @@ from sureshot.research.canvas import (
     number,
     save_figure,
 )
-from sureshot.trust.report import OURS, TrustReport
+from sureshot.research.trust_report import OURS, TrustReport
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -14,8 +14,7 @@ from sureshot.metrics import ranks
 from sureshot.metrics.confidence import auroc
 from sureshot.metrics.intervals import Interval
 from sureshot.models.losses.uncertainty import evidence, opinion
-from sureshot.trust.card import Depths
-from sureshot.trust.report import (
+from sureshot.research.trust_report import (
     BEST,
     HERE,
     OURS,
@@ -29,6 +28,7 @@ from sureshot.trust.report import (
     predicted_sets,
     probabilities,
 )
+from sureshot.trust.card import Depths
 from tests.trust.worlds import World, world
 
 FEW = {"resamples": 20}

@@ -147,7 +147,7 @@ def test_an_encoder_without_percentages_gets_them_from_captioned_photographs(
     assert ran.code == 0 and ".json" in ran.out.splitlines()[-1], ran.err
     answer = json.loads(sureshot("search", "red", "--db", tmp_path / "db", "--json").out)
     assert 0 < answer["present"] < 1 and not answer["confidence"]["personal"]
-    assert "queries about 60 videos (pairs" in answer["confidence"]["valid_for"]
+    assert "queries about 60 photographs (pairs" in answer["confidence"]["valid_for"]
     assert (answer["confidence"]["reference"], answer["answerable"]) == ("photographs", "unknown")
     said = sureshot("search", "red", "--db", tmp_path / "db").out
     assert "Percentages were learned on photographs; on yours they are often too low." in said

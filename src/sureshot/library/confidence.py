@@ -177,8 +177,9 @@ def describe_card(card: Calibration) -> str:
     if valid.source == "judgements":
         return f"{counted(valid.queries, 'judgement')} of your own ({valid.dataset}, {valid.date})"
     own = f"; then {counted(personal.queries, 'judgement')} of your own" if personal else ""
+    footage = counted(valid.videos, "photograph" if valid.photos else "video")
     return (
-        f"{valid.queries} queries about {valid.videos} videos ({valid.dataset}, {valid.date}), in "
+        f"{valid.queries} queries about {footage} ({valid.dataset}, {valid.date}), in "
         f"libraries of {valid.smallest} to {valid.largest} moments{own}"
     )
 

@@ -82,6 +82,7 @@ _RESEARCH = "Research in video-text retrieval"
 # Each command: its panel, its module, its function there, and the name of its examples.
 _COMMANDS: dict[str, tuple[str, str, str, str]] = {
     "index": (_YOURS, "index", "index", "EXAMPLES"),
+    "watch": (_YOURS, "index", "watch", "WATCH_EXAMPLES"),
     "search": (_YOURS, "search", "search", "SEARCH_EXAMPLES"),
     "describe": (_YOURS, "search", "describe", "DESCRIBE_EXAMPLES"),
     "export": (_YOURS, "search", "export", "EXPORT_EXAMPLES"),

@@ -1,12 +1,14 @@
 """`sureshot index`."""
 
 import shlex
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from sureshot import library
 from sureshot.cli.terminal import (
@@ -276,3 +278,73 @@ def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:
             bar.show(now.text + now.left, now.done, now.total)
 
     return show
+
+
+WATCH_EXAMPLES = examples(
+    "sureshot watch ~/Videos /media/camera",
+    "sureshot watch ~/Videos --settle 60 --every 300",
+)
+
+
+def watch(
+    paths: Annotated[
+        list[Path],
+        typer.Argument(
+            readable=False, metavar="FOLDER", help="Folders, which need not be there yet."
+        ),
+    ],
+    settle: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS", help="How long a new file must not change before it is indexed."
+        ),
+    ] = 10.0,
+    every: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Look at everything this often, as not every disk reports changes.",
+        ),
+    ] = 600.0,
+    prune: Annotated[
+        bool,
+        typer.Option(
+            help="Remove videos that are deleted meanwhile; never those of a folder or disk that "
+            "is not there."
+        ),
+    ] = True,
+    db: Db = None,
+    model: Model = None,
+    device: Device = None,
+    engine: Engine = None,
+) -> int:
+    """Keep the index current with folders, until Ctrl-C: new, changed, moved and deleted videos."""
+    out = console()
+
+    def say(sentence: str) -> None:
+        out.print(Text(f"{time.strftime('%H:%M:%S')}  {plain(sentence)}", overflow="fold"))
+        out.file.flush()  # of a service too, whose output is a pipe
+
+    def started(result: "Indexed") -> None:
+        bar.__exit__()
+        _print(out, result, paths)
+        if not result.interrupted:
+            say(f"Watching {', '.join(short(absolute(path)) for path in paths)}; Ctrl-C ends it.")
+
+    with Bar(console(err=True), "looking for videos") as bar:
+        is_new = model is None and not library.has_index(db)
+        library.watch(
+            paths,
+            db=db,
+            settle=settle,
+            every=every,
+            prune=prune,
+            started=started,
+            say=say,
+            model=model,
+            device=device,
+            engine=engine,
+            progress=_shown_in(bar, _NEW if is_new else ""),
+        )
+    say("Stopped; what is indexed is kept.")
+    return 0

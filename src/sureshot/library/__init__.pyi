@@ -21,3 +21,4 @@ from .search import describe as describe
 from .search import open_index as open_index
 from .video_list import VideoPage as VideoPage
 from .video_list import videos as videos
+from .watching import watch as watch

@@ -65,6 +65,7 @@ class Run:
         paths: what is indexed.
         shard: which videos are this run's; of others none is removed.
         force: whether to decode what is already there, failed files included.
+        thorough: whether every stored window is held against its checksum first.
         roots: folders outside of which nothing is looked at, whatever leads there; None for all.
         progress: called with the result after every step.
 
@@ -82,12 +83,13 @@ class Run:
         *,
         shard: Shard = WHOLE,
         force: bool = False,
+        thorough: bool = True,
         roots: Sequence[Path] | None = None,
         progress: Callable[[Indexed], None] = lambda result: None,
     ) -> None:
         self.result = Indexed(index=store.location)
         # What is not there as it was written is encoded again.
-        self.lost = {r.path for r in store.lost(thorough=True) if shard.has(r.path)}
+        self.lost = {r.path for r in store.lost(thorough=thorough) if shard.has(r.path)}
         self.fixed = 0
         self._store, self._shard, self._force, self._progress = store, shard, force, progress
         self._paths, self._tops = paths, [absolute(path) for path in paths]
@@ -368,6 +370,7 @@ def index(
     roots: Sequence[str | Path] | None = None,
     words: Words | None = None,
     speech: str | None = None,
+    thorough: bool = True,
     progress: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:
     """Make videos searchable, or bring their index up to date: only what is new costs time.
@@ -404,6 +407,7 @@ def index(
             and in them, or ``all`` that can be read here; None is as before, at first
             ``subtitles``. Words that are there already stay.
         speech: folder or hub name of a model that hears speech; with it words are ``all``.
+        thorough: hold every stored window against its checksum first, of at most 100,000.
         progress: called with the growing result before the first video and after every step; may
             raise KeyboardInterrupt.
 
@@ -467,6 +471,7 @@ def index(
             progress=progress,
             workers=workers,
             packing=packing,
+            thorough=thorough,
             words=wanted,
         )
         result.warnings += pool.warnings() if pool else []
@@ -486,6 +491,7 @@ def ingest(
     workers: int | None = None,
     packing: Callable[[Sequence[Source]], Packing] | None = None,
     words: Wanted | None = None,
+    thorough: bool = True,
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
@@ -502,7 +508,15 @@ def ingest(
     """
     packing = packing or partial(pack_videos, store, encoder, workers=workers)
     warnings = store.repair()
-    run = Run(store, paths, shard=shard, force=force, roots=roots, progress=progress)
+    run = Run(
+        store,
+        paths,
+        shard=shard,
+        force=force,
+        thorough=thorough,
+        roots=roots,
+        progress=progress,
+    )
     result = run.result
     result.warnings += warnings
     store.note_shard(shard, paths, finished=False)

@@ -245,7 +245,7 @@ def _walk(
             yield Unreadable(path, reason_of(error))
             continue
         entries = map(path.joinpath, names)
-        todo.append(e for e in entries if _worth_a_look(e) and not leave_out(e))
+        todo.append(e for e in entries if worth_a_look(e) and not leave_out(e))
 
 
 def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Source | Unreadable]:
@@ -277,7 +277,7 @@ def _left_out(path: ObjectPath, top: ObjectPath, leave_out: Callable[[Path], boo
     return any(_hidden(one) for one in between) or any(map(leave_out, reversed(between)))
 
 
-def _worth_a_look(entry: Path) -> bool:
+def worth_a_look(entry: Path) -> bool:
     """Whether an entry of a folder is a folder or, by name and first bytes, a video; not hidden."""
     suffix = entry.suffix.lower()
     if _hidden(entry):

@@ -28,7 +28,7 @@ from sureshot.text import counted, one_line, plain, timecode
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _VERSION = 1  # of the reading; a higher one makes indexes read subtitles again
-_FOLDERS = frozenset({"sub", "subs", "subtitles"})  # in which players look as well
+FOLDERS = frozenset({"sub", "subs", "subtitles"})  # in which players look as well
 _MOST_BYTES = 1 << 24  # of a file that are read
 _MOST_CUES = 100_000  # of a file or track; three hours of talk have 4,000
 _MOST_LETTERS = 1000  # of a cue; what is longer is no caption
@@ -157,7 +157,7 @@ def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
 
     for name in names:
         give(folder / name, _stem(name, stems))
-    for place in (folder / name for name in names if name.lower() in _FOLDERS):
+    for place in (folder / name for name in names if name.lower() in FOLDERS):
         for name in _names(place):
             if name in stems:  # a folder of its own
                 for inner in _names(place / name):

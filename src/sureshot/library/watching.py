@@ -1,0 +1,367 @@
+"""Keeps an index current with some folders, until it is stopped.
+
+* What the system reports of a folder is looked at, and all of it now and then, as nothing is
+  reported of a share on the network, nor of a disk that appears in a folder.
+* A file that is still being written waits until it has stood still.
+* What is not there now is not gone: a video is forgotten only if its file was seen to go while its
+  folder stayed where it is, on the same disk. A folder or a disk that went takes nothing along.
+"""
+
+import contextlib
+import math
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import watchfiles
+
+from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.library.catalog import away_sentence, count_away, forget_films
+from sureshot.library.indexing import index, is_on_disk
+from sureshot.library.results import Indexed
+from sureshot.media.discover import (
+    IMAGE_SUFFIXES,
+    VIDEO_SUFFIXES,
+    Excluded,
+    Source,
+    discover,
+    frame_files,
+    is_away,
+    is_folder,
+    worth_a_look,
+)
+from sureshot.media.subtitles import FOLDERS, SUFFIXES
+from sureshot.paths import absolute, exists_at, index_place
+from sureshot.s3 import ObjectPath
+from sureshot.store.index import Store
+from sureshot.store.rows import VideoRecord
+from sureshot.text import plain
+
+_TICK = 1.0  # seconds between looks at what waits
+_GROUPED = 500  # milliseconds for which changes are gathered
+_PAUSE = 60.0  # seconds after an error, such as a full disk
+_FEW = 200  # files that are indexed by their names; of more, all folders are gone through
+_NAMED = 3  # files that a sentence names
+_LOST = "\ufffd"  # in the place of what is not UTF-8 in a name that is reported
+
+
+def watch(
+    paths: str | Path | Sequence[str | Path],
+    *,
+    db: str | Path | None = None,
+    settle: float = 10.0,
+    every: float = 600.0,
+    prune: bool = True,
+    started: Callable[[Indexed], None] = lambda result: None,
+    say: Callable[[str], None] = print,
+    stop: threading.Event | None = None,
+    progress: Callable[[Indexed], None] = lambda result: None,
+    **options: Any,
+) -> None:
+    """Index folders, and then what changes in them, until Ctrl-C or ``stop``.
+
+    Args:
+        paths: folders, which need not be there yet; one or several.
+        db: folder or object-storage URI of the index; None is the default index of this user.
+        settle: seconds for which a new file must not change before it is indexed.
+        every: seconds after which everything is looked at, whatever was reported.
+        prune: whether videos are forgotten whose files are deleted meanwhile. What is in a folder,
+            or on a disk, that is itself not there is never forgotten.
+        started: called with what the first look at everything gave.
+        say: called with each sentence on what happened since.
+        stop: ends it when set.
+        progress: called during the first look, as by `sureshot.index`.
+        options: those of `sureshot.index` that say how videos are indexed.
+
+    Raises:
+        ArgumentError: a path is a file, or a number is out of its range.
+        SureshotError: the first look failed, see `sureshot.index`.
+    """
+    for name, value in (("settle", settle), ("every", every)):
+        if not 0 < value < 1e7:
+            raise ArgumentError(f"{option(name)} is {value:g}; give seconds above 0.")
+    tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    for top in tops:
+        if not isinstance(top, ObjectPath) and top.is_file():
+            raise ArgumentError(f"{plain(top)} is a file; name the folder that it is in.")
+    with contextlib.suppress(KeyboardInterrupt):
+        watcher = Watcher(
+            tops, db, settle=settle, every=every, prune=prune, say=say, options=options
+        )
+        watcher.run(stop or threading.Event(), started, progress)
+
+
+class Watcher:
+    """What waits to be indexed or forgotten; the arguments are those of `watch`."""
+
+    def __init__(
+        self,
+        tops: Sequence[Path],
+        db: str | Path | None,
+        *,
+        settle: float,
+        every: float,
+        prune: bool,
+        say: Callable[[str], None],
+        options: dict[str, Any],
+    ) -> None:
+        self._tops, self._db, self._place = tops, db, index_place(db)
+        self._settle, self._every, self._prune, self._say = settle, every, prune, say
+        self._options = options
+        # What tells each folder from another in its place; None where there is none.
+        self._stamps: list[tuple[int, int] | None] = self._read_stamps()
+        # Size and time of files that are to be indexed, and since when they are so.
+        self._pending: dict[Path, tuple[tuple[int, int], float]] = {}
+        self._gone: dict[Path, float] = {}  # and when that was seen
+        self._words: set[Path] = set()  # videos next to which subtitles changed
+        self._devices: dict[Path, int] = {}  # of folders that hold videos
+        self._excluded = Excluded(())
+        self._resting = 0.0
+
+    def run(
+        self,
+        stop: threading.Event,
+        started: Callable[[Indexed], None],
+        progress: Callable[[Indexed], None],
+    ) -> None:
+        """Go on until stopped."""
+        for top, stamp in zip(self._tops, self._stamps, strict=True):
+            if stamp is None:
+                self._say(_away(top))
+        looked: float | None = None
+        while not stop.is_set():
+            for touched in self._changes(stop):
+                if looked is None:  # from here on nothing that changes goes unseen
+                    if not self._there():
+                        continue
+                    result = index(self._there(), db=self._db, progress=progress, **self._options)
+                    started(result)
+                    if result.interrupted:
+                        return
+                    self._note_devices()
+                    looked = time.monotonic()
+                due = time.monotonic() - looked >= self._every
+                looked = time.monotonic() if due else looked
+                if not self._step(touched, everything=due):
+                    return
+            if self._notice_folders() and looked is not None:
+                looked = -math.inf
+
+    def _step(self, touched: set[Path], *, everything: bool) -> bool:
+        """Take in what changed, and do what is due; False if Ctrl-C ended that."""
+        try:
+            if touched or everything:
+                store = self._store()
+                self._excluded = Excluded(store.excluded() if store else ())
+                self._consider(self._sources(self._there() if everything else self._met(touched)))
+            return self._act()
+        except SureshotError as error:
+            self._say(str(error))
+            self._resting = time.monotonic() + _PAUSE
+            return True
+
+    def _there(self) -> list[Path]:
+        return [top for top in self._tops if exists_at(top)]
+
+    def _read_stamps(self) -> list[tuple[int, int] | None]:
+        found: list[tuple[int, int] | None] = []
+        for top in self._tops:
+            try:
+                status = top.stat()
+                found.append((status.st_dev, status.st_ino))
+            except OSError:
+                found.append(None)
+        return found
+
+    def _notice_folders(self) -> bool:
+        """Say which of the folders came or went; whether one came."""
+        before, self._stamps = self._stamps, self._read_stamps()
+        came = False
+        for top, was, now in zip(self._tops, before, self._stamps, strict=True):
+            if was != now:
+                came |= now is not None
+                self._say(_away(top) if now is None else f"{plain(top)} is there now.")
+        return came
+
+    def _changes(self, stop: threading.Event) -> Iterator[set[Path]]:
+        """Paths that changed, every second; ends when one of the folders comes or goes."""
+        watched = [top for top in self._there() if not isinstance(top, ObjectPath)]
+        try:
+            for changes in (
+                ()
+                if not watched
+                else watchfiles.watch(
+                    *watched,
+                    watch_filter=None,
+                    debounce=_GROUPED,
+                    rust_timeout=int(1000 * _TICK),
+                    yield_on_timeout=True,
+                    stop_event=stop,
+                    ignore_permission_denied=True,
+                )
+            ):
+                yield {Path(path) for _, path in changes}
+                if self._read_stamps() != self._stamps:
+                    return
+        except OSError as error:  # of too many folders, or of one that went just now
+            if self._read_stamps() != self._stamps:
+                return
+            self._say(
+                f"The system does not report changes here ({error}); everything is looked at every "
+                f"{self._every:g} s instead."
+            )
+        while not stop.wait(_TICK) and self._read_stamps() == self._stamps:
+            yield set()
+
+    def _store(self) -> Store | None:
+        return Store.open(self._place) if Store.exists(self._place) else None
+
+    def _leaves_out(self, path: Path) -> bool:
+        """Whether a path is not to be looked at: hidden, excluded, or of the index itself."""
+        top = next((top for top in self._tops if path.is_relative_to(top)), None)
+        if top is None or any(part.startswith(".") for part in path.relative_to(top).parts):
+            return True
+        return path.is_relative_to(self._place) or self._excluded.matches(path, self._tops)
+
+    def _met(self, touched: set[Path]) -> list[Path]:
+        """The videos, and folders that may hold some, at paths that were touched."""
+        met = set()
+        for path in touched:
+            while _LOST in path.name:
+                path = path.parent
+            if path in self._tops or self._leaves_out(path):
+                continue
+            suffix = path.suffix.lower()
+            if not os.path.lexists(path):
+                self._pending.pop(path, None)
+                self._gone[path] = time.monotonic()
+            if suffix in SUFFIXES:
+                self._words |= {video for video in _videos_of(path) if not self._leaves_out(video)}
+            elif suffix in IMAGE_SUFFIXES:
+                with contextlib.suppress(OSError):
+                    met |= {path.parent} if frame_files(path.parent) else set()
+            elif is_folder(path) or (suffix in VIDEO_SUFFIXES and worth_a_look(path)):
+                met.add(path)
+        return sorted(path for path in met if met.isdisjoint(path.parents))
+
+    def _sources(self, paths: Sequence[Path]) -> list[Source]:
+        found = discover(paths, self._leaves_out)
+        return [source for source in found if isinstance(source, Source)]
+
+    def _consider(self, sources: Sequence[Source]) -> None:
+        """Have those wait that the index does not know as they are."""
+        store = self._store() if sources else None
+        known = store.at([source.path for source in sources]) if store else {}
+        for source in sources:
+            path, stamp = source.path, (source.size, source.mtime_ns)
+            record = known.get(path)
+            if record and stamp == (record.size, record.mtime_ns):
+                self._pending.pop(path, None)
+            elif self._pending.get(path, (None, 0.0))[0] != stamp:
+                # What is as it was for long need not prove it. A clock may be ahead, too.
+                fresh = time.time() - source.mtime_ns / 1e9 < self._settle
+                since = time.monotonic() if fresh or path in self._pending else -math.inf
+                self._pending[path] = stamp, since
+
+    def _due(self) -> list[Path]:
+        now = time.monotonic()
+        return [path for path, (_, since) in self._pending.items() if now - since >= self._settle]
+
+    def _act(self) -> bool:
+        """Index and forget what is due; False if Ctrl-C ended that."""
+        if time.monotonic() < self._resting:
+            return True
+        self._consider(self._sources(self._due()))  # not all that goes on changing is reported
+        due = self._due()
+        words = self._words - self._pending.keys()
+        if due or words:
+            if not self._index([*due, *sorted(words)]):
+                return False
+            for path in due:
+                self._pending.pop(path, None)
+            self._words -= words
+            self._consider(self._sources([path for path in due if exists_at(path)]))
+        elif self._gone and not self._pending:  # a file that moved gives its windows away first
+            self._forget()
+        return True
+
+    def _index(self, paths: Sequence[Path]) -> bool:
+        chosen = [path for path in paths if exists_at(path)]
+        if not chosen:
+            return True
+        chosen = chosen if len(chosen) <= _FEW else self._there()
+        result = index(chosen, db=self._db, thorough=False, **self._options)
+        self._say(f"{_named(chosen)}: {result.summary.partition(': ')[2]}")
+        for path, reason in result.failed:
+            self._say(f"failed: {plain(path)}: {plain(reason)}")
+        for path, note in result.notes:
+            self._say(f"damaged, indexed as far as possible: {plain(path)}: {plain(note)}")
+        for warning in result.warnings:
+            self._say(f"note: {plain(warning)}")
+        self._note_devices()
+        return not result.interrupted
+
+    def _note_devices(self) -> None:
+        """Remember on which disks the folders of the videos are."""
+        store = self._store()
+        for folder in {record.path.parent for record in store.each_video()} if store else ():
+            if folder not in self._devices and not isinstance(folder, ObjectPath):
+                with contextlib.suppress(OSError):
+                    self._devices[folder] = folder.stat().st_dev
+
+    def _forget(self) -> None:
+        """Forget the videos at or below paths that went, if they are gone for good."""
+        gone, self._gone = self._gone.keys(), {}
+        store = self._store()
+        went = [
+            record
+            for record in (store.each_video() if store else ())
+            if not gone.isdisjoint((record.path, *record.path.parents)) and not is_on_disk(record)
+        ]
+        deleted = [record for record in went if not self._is_away(record)]
+        away = [record for record in went if record not in deleted]
+        if store and deleted and self._prune:
+            store.remove(deleted)
+            forget_films(deleted)
+        if deleted:
+            done = "removed from the index" if self._prune else "still indexed"
+            self._say(f"{_named([one.path for one in deleted])}: deleted on disk, {done}.")
+        if away:
+            number, folders = count_away(away)
+            where = away_sentence(number, folders) if number else _named([r.path for r in away])
+            self._say(f"Not there now, still indexed: {where}")
+
+    def _is_away(self, record: VideoRecord) -> bool:
+        """Whether a file that went may come back with its folder or its disk."""
+        folder = record.path.parent
+        try:
+            device = folder.stat().st_dev
+        except OSError:
+            return True
+        return is_away(record.path) or device != self._devices.get(folder, device)
+
+
+def _away(top: Path) -> str:
+    return (
+        f"{plain(top)} is not there now. Nothing of it is forgotten, and watching goes on when it "
+        "is back."
+    )
+
+
+def _named(paths: Sequence[Path]) -> str:
+    more = [f"{len(paths) - _NAMED} more"] if len(paths) > _NAMED else []
+    return ", ".join([*(plain(path.name) for path in paths[:_NAMED]), *more])
+
+
+def _videos_of(subtitles: Path) -> set[Path]:
+    """The videos that a file of subtitles may be of: next to it, or to the folder ``Subs``."""
+    folder, found = subtitles.parent, set[Path]()
+    inside = [one for one in (folder, folder.parent) if one.name.lower() in FOLDERS]
+    with contextlib.suppress(OSError):
+        for path in inside[0].parent.iterdir() if inside else folder.iterdir():
+            mine = bool(inside) or subtitles.name.startswith(path.stem)
+            found |= {path} if mine and path.suffix.lower() in VIDEO_SUFFIXES else set()
+    return found

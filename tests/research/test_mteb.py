@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,7 @@ from sureshot.models.load import load as load_model
 from sureshot.research.calibration import calibrate
 from sureshot.research.evaluation import evaluate
 from sureshot.research.features import extract
-from sureshot.research.mteb import MtebSearcher, falling, load
+from sureshot.research.mteb import MtebSearcher, falling, load, task_of
 from sureshot.research.scores import known_of, ranking
 from tests.judged import split as split_of_photos
 from tests.paths import DATA, ROOT
@@ -24,44 +25,20 @@ mteb = pytest.importorskip("mteb", reason="mteb is not installed")
 datasets = pytest.importorskip("datasets", reason="mteb is not installed")
 
 
-def task_of(rows: list[tuple[Path, str]], *, embedded: bool = True, category: str = "t2v") -> Any:
-    """A task of mteb: captions, and the videos or photos that they are about."""
-    videos = list(dict.fromkeys(path for path, _ in rows))
+def embedded(task: Any) -> Any:
+    """The same task with its videos inside of the dataset, as those of the hub have them."""
+    task.load_data()
+    data = task.dataset["default"]["test"]
+    corpus = data["corpus"].cast_column("video", datasets.Video(decode=False))
     held = [
-        {"path": video.name, "bytes": video.read_bytes()}
-        if embedded
-        else {"path": str(video), "bytes": None}
-        for video in videos
+        {"path": Path(video["path"]).name, "bytes": Path(video["path"]).read_bytes()}
+        for video in corpus["video"]
     ]
-    corpus = datasets.Dataset.from_dict(
-        {"id": [video.stem for video in videos], "video": held},
-        features=datasets.Features({"id": datasets.Value("string"), "video": datasets.Video()}),
-    )
-    names = [f"q{number}" for number in range(len(rows))]
-    asked = datasets.Dataset.from_dict({"id": names, "text": [text for _, text in rows]})
-    right = {name: {path.stem: 1} for name, (path, _) in zip(names, rows, strict=True)}
-
-    from mteb.abstasks.retrieval import AbsTaskRetrieval
-    from mteb.abstasks.task_metadata import TaskMetadata
-
-    class Task(AbsTaskRetrieval):
-        metadata = TaskMetadata(
-            name="OurClips",
-            description="Clips of this machine.",
-            dataset={"path": "none/none", "revision": "none"},
-            type="Any2AnyRetrieval",
-            category=category,
-            modalities=["text", "video"],
-            eval_splits=["test"],
-            eval_langs=["eng-Latn"],
-            main_score="ndcg_at_10",
-        )
-
-        def load_data(self, **_: Any) -> None:
-            data = {"corpus": corpus, "queries": asked, "relevant_docs": right, "top_ranked": None}
-            self.dataset, self.data_loaded = {"default": {"test": data}}, True
-
-    return Task()
+    features = datasets.Features({"id": datasets.Value("string"), "video": datasets.Video()})
+    inside = datasets.Dataset.from_dict({"id": corpus["id"], "video": held}, features=features)
+    task.load_data = lambda **_: None
+    task.dataset = {"default": {"test": {**data, "corpus": inside}}}
+    return task
 
 
 def measured(searcher: MtebSearcher, task: Any, folder: Path) -> tuple[Any, Any]:
@@ -97,11 +74,6 @@ def write(pairs: Path, rows: list[list[Any]]) -> None:
         csv.writer(opened).writerows([["video", "caption", "split"], *([*r, "val"] for r in rows)])
 
 
-def rows_of(pairs: Path) -> list[tuple[Path, str]]:
-    with pairs.open(encoding="utf-8", newline="") as opened:
-        return [(pairs.parent / row["video"], row["caption"]) for row in csv.DictReader(opened)]
-
-
 @pytest.mark.parametrize("model, listed", [("tiny", "photos"), ("bundled", "clips")])
 def test_mteb_gets_the_percentages_of_a_search_in_the_order_of_its_scores(
     model: str, listed: str, tmp_path: Path, request: pytest.FixtureRequest
@@ -109,22 +81,23 @@ def test_mteb_gets_the_percentages_of_a_search_in_the_order_of_its_scores(
     pairs = request.getfixturevalue(listed)
     card, cache = tmp_path / "card.json", tmp_path / "cache"
     searcher = load(model, card=card if card.exists() else None, device="cpu", cache=cache)
-    rows, split = rows_of(pairs), load_split("pairs", "val", pairs)
-    scores, given = measured(searcher, task_of(rows), tmp_path / "predictions")
+    split = load_split("pairs", "val", pairs)
+    scores, given = measured(searcher, task_of(split), tmp_path / "predictions")
     scorer = load_model(model, "cpu")
     features = extract(split, scorer.encoder, frames=scorer.frames, cache=cache)
     ours, asked = ranking(scorer, features), known_of(scorer, features)
     assert searcher.card is not None
     order, chances = searcher.card.p_right(ours, asked, results=None)
-    names = [item.path.stem for item in split.items]
-    assert split.texts() == [text for _, text in rows]
-    for row in range(len(rows)):
-        found = given[f"q{row}"]
+    names = [item.id for item in split.items]
+    for row in range(len(split.captions)):
+        found = given[str(row)]
         ranked = sorted(found, key=lambda name: -found[name])
         assert len(set(found.values())) == len(found) == len(names)
         assert ranked == [names[column] for column in order[row]]
-        np.testing.assert_allclose([found[name] for name in ranked], chances[row], atol=1e-5)
-    right = [names[order[row, 0]] == path.stem for row, (path, _) in enumerate(rows)]
+        values = np.array([found[name] for name in ranked])
+        np.testing.assert_allclose(values[:10], chances[row, :10], atol=1e-6)
+        np.testing.assert_allclose(values, chances[row], atol=1e-5)  # many equal ones take steps
+    right = (order[:, 0] == split.owner()).tolist()
     assert scores["recall_at_1"] == pytest.approx(np.mean(right), abs=1e-5)
     if not all(right):
         assert scores["nauc_recall_at_1_max"] == pytest.approx(abstention(chances[:, 0], right))
@@ -143,46 +116,48 @@ def abstention(confidence: np.ndarray, right: list[bool]) -> float:
     return (area(confidence) - flat) / (area(hits) - flat)
 
 
-@pytest.mark.parametrize("embedded", [True, False])
+@pytest.mark.parametrize("inside", [True, False])
 def test_similarities_are_those_that_evaluate_writes_for_trec_eval(
-    photos: Path, tmp_path: Path, embedded: bool
+    photos: Path, tmp_path: Path, inside: bool
 ) -> None:
     evaluate("tiny", "pairs", photos, split="val", trec=tmp_path / "trec", cache=tmp_path)
     ours: dict[str, dict[str, float]] = {}
     for line in (tmp_path / "trec" / "run.txt").read_text("utf-8").splitlines():
         query, _, video, _, score, _ = line.split()
-        ours.setdefault(query.rpartition("#")[2], {})[Path(video).stem] = float(score)
+        ours.setdefault(query.rpartition("#")[2], {})[video] = float(score)
     searcher = load("tiny", percentages=False, device="cpu", cache=tmp_path)
-    task = task_of(rows_of(photos), embedded=embedded)
-    _, given = measured(searcher, task, tmp_path / "predictions")
-    assert {query.removeprefix("q") for query in given} == set(ours)
+    task = task_of(load_split("pairs", "val", photos))
+    _, given = measured(searcher, embedded(task) if inside else task, tmp_path / "predictions")
+    assert set(given) == set(ours)
     for query, found in ours.items():
-        assert given[f"q{query}"] == pytest.approx(found, abs=1e-6)
+        assert given[query] == pytest.approx(found, abs=1e-6)
 
 
 def test_a_video_that_cannot_be_read_is_named_and_never_found(
     photos: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    rows = rows_of(photos)
-    rows[0][0].write_bytes(b"no picture")
+    split = load_split("pairs", "val", photos)
+    broken = split.items[0]
+    broken.path.write_bytes(b"no picture")
     searcher = load("tiny", percentages=False, device="cpu", cache=tmp_path / "fresh")
-    _, given = measured(searcher, task_of(rows), tmp_path / "predictions")
-    assert f"left out: {rows[0][0].stem} " in caplog.text
-    assert all(rows[0][0].stem not in found and len(found) == 59 for found in given.values())
+    _, given = measured(searcher, task_of(split), tmp_path / "predictions")
+    assert f"left out: {broken.id} " in caplog.text
+    assert all(broken.id not in found and len(found) == 59 for found in given.values())
 
 
 def test_candidates_of_a_reranking_are_all_that_a_query_finds(photos: Path, tmp_path: Path) -> None:
-    task = task_of(rows_of(photos))
+    split = load_split("pairs", "val", photos)
+    task, (first, second) = task_of(split), [item.id for item in split.items[:2]]
     task.load_data()
     data = task.dataset["default"]["test"]
     for card in (None, tmp_path / "card.json"):
         searcher = load("tiny", card=card, percentages=card is not None, cache=tmp_path)
         asked = {"task_metadata": task.metadata, "hf_split": "test", "hf_subset": "default"}
         searcher.index(data["corpus"], **asked, encode_kwargs={})
-        some = {"q0": ["003", "001", "gone"], "q1": []}
+        some = {"0": [second, first, "gone"], "1": []}
         found = searcher.search(data["queries"], **asked, top_k=9, top_ranked=some)
-        assert set(found["q0"]) == {"003", "001"}
-        assert found["q1"] == found["q2"] == {}
+        assert set(found["0"]) == {first, second}
+        assert found["1"] == found["2"] == {}
 
 
 def test_another_model_card_or_prior_finds_no_old_results(photos: Path, tmp_path: Path) -> None:
@@ -207,7 +182,16 @@ def test_what_cannot_be_measured_is_refused_with_a_way_out(photos: Path, tmp_pat
     with pytest.raises(SureshotError, match="index before search"):
         searcher.search({"id": ["q"], "text": ["red"]}, top_k=1)
     with pytest.raises(SureshotError, match=r"looks for text with video.*MSVDT2VRetrieval"):
-        mteb.evaluate(searcher, task_of(rows_of(photos), category="v2t"), cache=None)
+        other = mteb.get_tasks(tasks=["MSVDV2TRetrieval"])[0].metadata
+        searcher.index({}, task_metadata=other, hf_split="test", hf_subset="default")
+
+
+def test_parts_of_videos_are_no_task(photos: Path) -> None:
+    split = load_split("pairs", "val", photos)
+    part = replace(split, items=(replace(split.items[0], end=1.0), *split.items[1:]))
+    with pytest.raises(SureshotError, match="mteb knows whole ones only"):
+        task_of(part)
+    assert task_of(split).metadata.name != task_of(split.part([split.items[1].id])).metadata.name
 
 
 def test_equal_percentages_keep_their_ranks() -> None:

@@ -176,12 +176,70 @@ def load(
     Raises:
         SureshotError: mteb is not installed, the model cannot be used, or it has no calibration.
     """
-    if not is_installed("mteb"):
-        raise SureshotError(f"Benchmarks of mteb need the package mteb: {install_command('mteb')}")
+    _require_mteb()
     scorer = load_model(name, device)
     check_experts(scorer, None)
     known = _card(scorer, card) if percentages else None
     return MtebSearcher(scorer, known, prior=prior, cache=cache, progress=progress)
+
+
+def task_of(split: Split) -> Any:
+    """A split as a task of mteb, for `mteb.evaluate` with any of its models.
+
+    Args:
+        split: see `sureshot.datasets.load_split`. Each caption is a query, the video it is of the
+            only right one.
+
+    Raises:
+        SureshotError: mteb is not installed, or the split has parts of videos, which mteb does not
+            know.
+    """
+    _require_mteb()
+    if any(item.start is not None or item.end is not None for item in split.items):
+        raise SureshotError(
+            f"{split.title()} has parts of videos, and mteb knows whole ones only. Cut them into "
+            f"files, or measure with `sureshot evaluate`."
+        )
+    from mteb.abstasks.retrieval import AbsTaskRetrieval
+    from mteb.abstasks.task_metadata import TaskMetadata
+
+    from datasets import Dataset, Features, Value, Video
+
+    names = [str(number) for number in range(len(split.captions))]
+    ids = [item.id for item in split.items]
+    videos = [{"path": str(item.path.absolute()), "bytes": None} for item in split.items]
+    data = {
+        "corpus": Dataset.from_dict(
+            {"id": ids, "video": videos},
+            features=Features({"id": Value("string"), "video": Video()}),
+        ),
+        "queries": Dataset.from_dict({"id": names, "text": split.texts()}),
+        "relevant_docs": {
+            name: {ids[caption.video]: 1}
+            for name, caption in zip(names, split.captions, strict=True)
+        },
+        "top_ranked": None,
+    }
+    content = repr((ids, split.texts(), split.owner().tolist()))
+    digest = hashlib.sha256(content.encode()).hexdigest()
+
+    class Task(AbsTaskRetrieval):  # type: ignore[misc]
+        metadata = TaskMetadata(
+            name=f"{split.dataset}-{digest[:8]}",
+            description=split.title(),
+            dataset={"path": f"local/{split.dataset}", "revision": digest},
+            type="Any2AnyRetrieval",
+            category="t2v",
+            modalities=["text", "video"],
+            eval_splits=["test"],
+            eval_langs=["eng-Latn"],
+            main_score="ndcg_at_10",
+        )
+
+        def load_data(self, *_: Any, **__: Any) -> None:
+            self.dataset, self.data_loaded = {"default": {"test": data}}, True
+
+    return Task()
 
 
 def falling(chances: Float64[np.ndarray, " videos"]) -> Float[np.ndarray, " videos"]:
@@ -200,6 +258,11 @@ def falling(chances: Float64[np.ndarray, " videos"]) -> Float[np.ndarray, " vide
     for rank in range(1, len(scores)):
         scores[rank] = min(scores[rank], np.nextafter(scores[rank - 1], below))
     return scores
+
+
+def _require_mteb() -> None:
+    if not is_installed("mteb"):
+        raise SureshotError(f"Benchmarks of mteb need the package mteb: {install_command('mteb')}")
 
 
 def _check_task(task: Any) -> None:

@@ -41,7 +41,10 @@ def lines(judged):
 
 
 def states(judged):
-    return [(line["query"], len(line["relevant"]), line["absent"]) for line in lines(judged)]
+    return [
+        (line["query"], sum(m["right"] for m in line["moments"]), line.get("absent", False))
+        for line in lines(judged)
+    ]
 
 
 def test_answers_can_come_from_a_file(library, queries, judged):
@@ -50,7 +53,7 @@ def test_answers_can_come_from_a_file(library, queries, judged):
     assert "'x' is none of: y yes, n no" in ran.out
     assert ran.out.count("y yes, n no") == 5 and "\x1b" not in ran.out
     assert states(judged) == [("red", 2, False), ("yellow", 0, False)]
-    assert [len(line["judged"]) for line in lines(judged)] == [3, 3]
+    assert [len({m["video"] for m in line["moments"]}) for line in lines(judged)] == [3, 3]
     assert "2 of 3  yellow" in ran.out
     assert "None of 3 videos is right" in ran.out
     assert ran.out.splitlines()[-2:] == [
@@ -179,7 +182,7 @@ def test_judgements_follow_a_folder_that_is_renamed(tmp_path):
     (tmp_path / "Videos").rename(tmp_path / "Filme")
     index(str(tmp_path / "db"), tmp_path / "Filme")
     ran = spawn("calibrate", "--db", tmp_path / "db")
-    assert ran.code == 1 and "Only 1 query has a right video" in ran.err
+    assert ran.code == 1 and "1 judged query; 50 are needed" in ran.err
 
 
 def test_an_index_keeps_what_is_judged_of_it(copied, queries):
@@ -187,7 +190,7 @@ def test_an_index_keeps_what_is_judged_of_it(copied, queries):
     assert ran.code == 0
     assert states(copied / "judged.jsonl") == [("red", 1, False)]
     ran = spawn("calibrate", "--db", copied)
-    assert ran.code == 1 and "Only 1 query has a right video" in ran.err
+    assert ran.code == 1 and "1 judged query; 50 are needed" in ran.err
     (copied / "judged.jsonl").unlink()
     ran = spawn("calibrate", "--db", copied)
     assert ran.code == 1 and "No hit of this index was judged yet. `sureshot search" in ran.err

@@ -82,9 +82,10 @@ def kinds(folder: Path) -> dict[str, tuple[Path, _Reader]]:
     add("set", "set", 'training.rate=[1, 2.5, {a = "b"}]', lambda path: override(
         {"training": {"rate": 1}, "list": [1]}, path.read_bytes().decode("utf-8", "replace")
     ))  # fmt: skip
-    label = {"query": "a goal", "relevant": ["a.mp4"], "judged": ["b.mp4"], "absent": False}
+    whole = {"video": "b.mp4", "right": False, "digest": "ab12"}
     moment = {"video": "a.mp4", "start": 3, "end": 9.5, "right": True}
-    lines = "\n".join(json.dumps(one) for one in (label, {**label, "moments": [moment]}))
+    some = {"query": "a goal", "moments": [whole], "absent": True, "complete": False}
+    lines = "\n".join(json.dumps(one) for one in (some, {"query": "x", "moments": [moment]}))
     add("labels-jsonl", "labels", lines, read_labels)
     add("labels-csv", "labels", "query,video,start,end\ngoal,a.mp4,1:10,75\n", read_labels)
     pair = {"video": "a.mp4", "caption": "a man", "split": "test", "start": 1, "end": 2.5}

@@ -99,8 +99,11 @@ def test_searches_that_found_nothing_lower_the_percentages_of_a_model_without_an
 @pytest.mark.parametrize(
     "labels, said",
     [
-        (lambda all: all[:30], "30 queries are judged, 30 of them with a right video; .* needs 50"),
-        (lambda all: [about(one) for one in all], "150 queries are judged, 0 of them"),
+        (lambda all: all[:30], "30 judged queries; 50 are needed.*--reference FOLDER"),
+        (
+            lambda all: [about(one) for one in all],
+            "None of the 150 judged queries has a right video",
+        ),
     ],
     ids=["few", "absent"],
 )

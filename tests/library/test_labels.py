@@ -62,12 +62,13 @@ def test_tables_come_in_the_ways_that_programs_write_them(tmp_path, text):
     assert read_labels(file(tmp_path, text)) == [label("a goal, late", ["a.mp4"], complete=True)]
 
 
-def test_lines_of_json_may_say_what_was_looked_at(tmp_path):
+def test_lines_of_json_say_what_was_looked_at(tmp_path):
+    right, wrong = {"video": "a.mp4", "right": True}, {"video": "b.mp4", "right": False}
     lines = [
-        {"query": "a goal", "relevant": ["a.mp4", "a.mp4"], "judged": ["b.mp4"], "by": "me"},
-        {"query": " a\u2028swan ", "relevant": []},
-        {"query": "a cat", "relevant": [], "judged": ["a.mp4"], "absent": True},
-        {"query": "a dog", "relevant": [], "judged": ["a.mp4"]},
+        {"query": "a goal", "moments": [right, right, wrong], "by": "me"},
+        {"query": " a\u2028swan ", "moments": [], "complete": True},
+        {"query": "a cat", "moments": [{**right, "right": False}], "absent": True},
+        {"query": "a dog", "moments": [{**right, "right": False}]},
     ]
     text = "\n\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
     labels = read_labels(file(tmp_path, text))
@@ -114,7 +115,7 @@ def test_rows_of_one_query_are_taken_together(tmp_path, first, second, whole):
 
 # --- what is at fault -----------------------------------------------------------------------------
 
-MOMENT = '{{"query": "q", "relevant": ["a"], "moments": [{}]}}\n'
+MOMENT = '{{"query": "q", "moments": [{}]}}\n'
 
 
 @pytest.mark.parametrize(
@@ -131,19 +132,23 @@ MOMENT = '{{"query": "q", "relevant": ["a"], "moments": [{}]}}\n'
         ("query,video,start,end\nq,a,soon,75\n", "line 2: start and end are no times"),
         ("query,video,start,end\nq,a,5,\n", "line 2: start and end are no times"),
         ("query,video,start,end\nq,a,9,5\n", "line 2: the moment ends at 5, before it starts at 9"),
-        ('{"query": "q", "relevant": ["a"]}\n{"query": "q"', "line 2: is not JSON; write one obj"),
-        ('[{"query": "q", "relevant": ["a"]}]', "line 1: is not an object with query and relevant"),
-        ('{"query": "\\u0007", "relevant": []}', "line 1: the query is empty"),
-        ('{"query": 3, "relevant": []}', "line 1: the query is 3; it must be text"),
-        ('{"query": "q", "relevent": []}', "line 1: relevant is None; it must be a list"),
-        ('{"query": "q", "relevant": "a.mp4"}', "line 1: relevant is 'a.mp4'; it must be a list"),
-        ('{"query": "q", "relevant": [""]}', r"relevant is \[''\]; it must be a list"),
-        ('{"query": "q", "relevant": [], "judged": [1]}', r"judged is \[1\]; it must be a list"),
-        ('{"query": "q", "relevant": [], "absent": 1}', "absent is 1; it must be true or false"),
-        ('{"query": "q", "relevant": ["a"], "absent": true}', "it can only be one of them"),
-        ('{"query": "q", "relevant": [], "moments": {}}', r"moments is \{\}; it must be a list"),
-        ('{"query": "q", "relevant": [], "digests": []}', r"digests is \[\]; it must give one per"),
-        (MOMENT.format("3"), "line 1: a moment is 3; it needs video, start, a later end, and"),
+        ('{"query": "q", "moments": []}\n{"query": "q"', "line 2: is not JSON; write one obj"),
+        ('[{"query": "q", "moments": []}]', "line 1: is not an object with query and moments"),
+        ('{"query": "\\u0007", "moments": []}', "line 1: the query is empty"),
+        ('{"query": 3, "moments": []}', "line 1: the query is 3; it must be text"),
+        ('{"query": "q", "moment": []}', "line 1: moments is None; it must be a list"),
+        ('{"query": "q", "moments": "a.mp4"}', "line 1: moments is 'a.mp4'; it must be a list"),
+        ('{"query": "q", "moments": [], "absent": 1}', "absent is 1; it must be true or false"),
+        ('{"query": "q", "moments": [], "complete": 1}', "complete is 1; it must be true or false"),
+        (
+            '{"query": "q", "moments": [{"video": "a", "right": true}], "absent": true}',
+            "it can only be one of them",
+        ),
+        (MOMENT.format("3"), "line 1: a moment is 3; it needs video and right"),
+        (MOMENT.format('{"video": "", "right": true}'), "line 1: a moment is"),
+        (MOMENT.format('{"video": 1, "right": true}'), "line 1: a moment is"),
+        (MOMENT.format('{"video": "a", "right": true, "digest": []}'), "line 1: a moment is"),
+        (MOMENT.format('{"video": "a", "right": true, "start": 3}'), "line 1: a moment is"),
         (MOMENT.format('{"video": "a", "start": 3, "end": 9}'), "line 1: a moment is"),
         (MOMENT.format('{"video": "a", "start": 9, "end": 3, "right": true}'), "a moment is"),
         (MOMENT.format('{"video": "a", "start": "3", "end": 9, "right": true}'), "a moment is"),
@@ -231,7 +236,8 @@ def test_queries_about_unknown_videos_can_be_left_out_whole(tmp_path):
 
 
 def test_a_video_that_was_looked_at_and_is_gone_does_no_harm(tmp_path):
-    text = '{"query": "q", "relevant": ["goal"], "judged": ["gone.mp4", "goal", "swan"]}'
+    seen = [{"video": one, "right": one == "goal"} for one in ("gone.mp4", "goal", "swan")]
+    text = json.dumps({"query": "q", "moments": seen})
     assert found(tmp_path, text) == [label("q", [GOAL], [SWAN])]
 
 
@@ -262,13 +268,13 @@ def test_half_a_line_at_the_end_is_dropped(tmp_path):
     append(path, Label("a"))
     whole = path.read_bytes()
     assert not drop_half_line(path) and path.read_bytes() == whole
-    path.write_bytes(whole + b'{"query": "b", "rel')
+    path.write_bytes(whole + b'{"query": "b", "mom')
     assert drop_half_line(path) and path.read_bytes() == whole
     path.write_bytes(whole + Label("b").to_line().encode().rstrip())
     assert not drop_half_line(path)
     append(path, Label("c"))
     assert [one.query for one in read_labels(path)] == ["a", "b", "c"]
-    path.write_bytes(whole + b'{"query": "b", relevant: []}')
+    path.write_bytes(whole + b'{"query": "b", moments: []}')
     assert not drop_half_line(path)  # a slip of somebody's hand is not ours to drop
     path.write_bytes(b'{"que')
     assert drop_half_line(path) and path.read_bytes() == b""

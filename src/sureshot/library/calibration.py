@@ -28,6 +28,7 @@ from sureshot.text import counted, plain
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import (
     JUDGED,
+    QUERIES,
     Calibrated,
     JudgedQuery,
     adapt,
@@ -164,17 +165,18 @@ def _adapted(
     searcher: Searcher, labels: Sequence[Label], file: Path, day: str, progress: Progress
 ) -> Calibration:
     """The card of the model, or what holds for any, moved towards judgements."""
-    if len(labels) < JUDGED:
+    model, bank = searcher.encoder.fingerprint, searcher.bank
+    card, _ = model_card(searcher.encoder.name, model, bank)
+    if len(labels) < (needed := QUERIES if card is None else JUDGED):
+        other = f", or learn from captioned photographs: {option('reference', 'FOLDER')}"
         raise SureshotError(
-            f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}; {JUDGED} "
-            "are needed. Judge some more with `sureshot judge`."
+            f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}; {needed} "
+            f"are needed. Judge some more with `sureshot judge`{'' if card else other}."
         )
     known = []
     for number, label in enumerate(labels, 1):
         known.append(_judged(searcher, label))
         progress.update("scored", number, len(labels))
-    model, bank = searcher.encoder.fingerprint, searcher.bank
-    card, _ = model_card(searcher.encoder.name, model, bank)
     if card is None:
         digest = None if bank is None else bank.digest
         card = scale_free(known, model=model, bank=digest, dataset=file.name, date=day)

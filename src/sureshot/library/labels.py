@@ -1,25 +1,21 @@
 """Files of judged queries: what somebody looked for, and which videos show it.
 
 Two forms. A table (CSV, TSV) with the columns ``query`` and ``video``, a row for each video that a
-query is right about, and an empty video where nothing in the library is. Or a JSON object a line::
+query is right about, and an empty video where nothing in the library is; with ``start`` and ``end``
+a row is about that moment. Such a list is complete: a video that is not named is wrong. Or a JSON
+object a line, with what was looked at::
 
-    {"query": "a goal", "relevant": ["a.mp4"], "judged": ["a.mp4", "b.mp4"], "absent": false}
+    {"query": "a goal", "moments": [{"video": "a.mp4", "right": true, "start": 3, "end": 9}]}
 
-``relevant`` are the right videos. ``judged``, if given, are all that were looked at, the right ones
-among them: a video outside of it may still be right. A query without a right video is absent, which
-means that the library has none; with ``judged`` it is absent only if it says so, else it was merely
-not found among those. Rows of one query are taken together; where they say different things of one
-moment, the last one holds.
-
-A moment may be named as well, with the times it lasts from and to. In a table that is a row with
-the columns ``start`` and ``end``, whose moment is right; in JSON a list, right and wrong ones::
-
-    {"query": "a goal", ..., "moments": [{"video": "a.mp4", "start": 3, "end": 9, "right": true}]}
+Without times a moment is the video as a whole. ``"absent": true`` says that the library has nothing
+right, ``"complete": true`` that what is not named is wrong. A query of which nothing is right, and
+of which neither is said, was not found among what was looked at. Rows of one query are taken
+together; where they say different things of one moment, the last one holds.
 
 A video is named by its absolute path, by one from the folder of the file, or by the end of its path
 (``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
-What is judged in an index notes the content of each video too (``"digests": {"/v/a.mp4": ...}``),
-and so finds a video that was moved.
+What is judged in an index notes the ``digest`` of each video's content too, and so finds a video
+that was moved.
 """
 
 import csv
@@ -137,22 +133,14 @@ class Label:
     def to_line(self) -> str:
         """The JSON of one line of a file, in ASCII, with the newline at its end."""
         # Undecodable bytes of a path are lone surrogates, which ASCII JSON carries both ways.
-        value: dict[str, Any] = {
-            "query": self.query,
-            "relevant": [os.fspath(video) for video in self.relevant],
-        }
-        if not self.complete:
-            said = [moment for moment in self.moments if moment.right is not None]
-            videos = dict.fromkeys(os.fspath(moment.video) for moment in said)
-            value |= {"judged": list(videos), "absent": self.absent}
-        if self.timed:
-            value["moments"] = [
-                {"video": os.fspath(m.video), "start": m.start, "end": m.end, "right": m.right}
-                for m in self.timed
-            ]
-        if digests := {os.fspath(m.video): m.digest for m in self.moments if m.digest}:
-            value["digests"] = digests
-        return json.dumps(value) + "\n"
+        value: dict[str, Any] = {"query": self.query, "moments": []}
+        for m in self.moments:
+            times = {"start": m.start, "end": m.end} if m.is_timed else {}
+            digest = {"digest": m.digest} if m.digest else {}
+            video = {"video": os.fspath(m.video), "right": m.right}
+            value["moments"].append(video | times | digest)
+        said = {name: True for name in ("absent", "complete") if getattr(self, name)}
+        return json.dumps(value | said) + "\n"
 
 
 def _overrules(new: JudgedMoment, old: JudgedMoment) -> bool:
@@ -309,29 +297,19 @@ def _of_line(line: str) -> Label:
     except json.JSONDecodeError:
         raise ValueError("is not JSON; write one object a line") from None
     if not isinstance(values, dict):
-        raise ValueError("is not an object with query and relevant; write one object a line")
+        raise ValueError("is not an object with query and moments; write one object a line")
     query = _query(values.get("query"))
-    relevant = _videos(values, "relevant")
-    complete = values.get("judged") is None
-    judged = [] if complete else _videos(values, "judged")
-    absent = values.get("absent", False)
-    if not isinstance(absent, bool):
-        raise ValueError(f"absent is {plain(repr(absent))[:80]}; it must be true or false")
-    if absent and relevant:
-        raise ValueError("absent is true, but relevant names a video; it can only be one of them")
-    moments = values.get("moments", [])
+    moments = values.get("moments")
     if not isinstance(moments, list):
         raise ValueError(f"moments is {plain(repr(moments))[:80]}; it must be a list")
-    timed = [_moment(value) for value in moments]
-    known = {moment.video for moment in timed if moment.right}
-    whole = [JudgedMoment(video, True) for video in relevant if video not in known]
-    known = {moment.video for moment in (*timed, *whole)}
-    whole += [JudgedMoment(video, False) for video in judged if video not in known]
-    digests = values.get("digests", {})
-    if not isinstance(digests, dict) or not all(isinstance(one, str) for one in digests.values()):
-        raise ValueError(f"digests is {plain(repr(digests))[:80]}; it must give one per video")
-    known_as = [replace(m, digest=digests.get(os.fspath(m.video), "")) for m in (*timed, *whole)]
-    return Label(query=query, moments=tuple(known_as), absent=absent, complete=complete)
+    read = tuple(dict.fromkeys(_moment(value) for value in moments))
+    absent, complete = (values.get(name, False) for name in ("absent", "complete"))
+    for name, value in (("absent", absent), ("complete", complete)):
+        if not isinstance(value, bool):
+            raise ValueError(f"{name} is {plain(repr(value))[:80]}; it must be true or false")
+    if absent and any(moment.right for moment in read):
+        raise ValueError("absent is true, but a moment is right; it can only be one of them")
+    return Label(query=query, moments=read, absent=absent, complete=complete)
 
 
 def _query(query: object) -> str:
@@ -343,24 +321,20 @@ def _query(query: object) -> str:
     return query
 
 
-def _videos(values: dict[str, Any], name: str) -> list[Path]:
-    given = values.get(name)
-    if not isinstance(given, list) or not all(isinstance(v, str) and v.strip() for v in given):
-        raise ValueError(f"{name} is {plain(repr(given))[:80]}; it must be a list of videos")
-    return list(dict.fromkeys(map(Path, given)))
-
-
 def _moment(value: Any) -> JudgedMoment:
-    """One entry of the moments of a line."""
+    """One of the moments of a line."""
     try:
-        video, right, start, end = (value[name] for name in ("video", "right", "start", "end"))
-        right_kinds = isinstance(video, str) and isinstance(right, bool | None)
-        if right_kinds and video.strip() and 0 <= start < end < math.inf:
-            return JudgedMoment(video=Path(video), right=right, start=float(start), end=float(end))
-    except (TypeError, KeyError):
+        video, right, digest = value["video"], value["right"], value.get("digest", "")
+        start, end = value.get("start", 0.0), value.get("end", math.inf)
+        kinds = isinstance(video, str) and isinstance(right, bool | None)
+        whole = {"start", "end"}.isdisjoint(value) or {"start", "end"} <= value.keys()
+        if kinds and video.strip() and isinstance(digest, str) and whole and 0 <= start < end:
+            return JudgedMoment(Path(video), right, float(start), float(end), digest)
+    except (TypeError, KeyError, AttributeError):
         pass
     raise ValueError(
-        f"a moment is {plain(repr(value))[:80]}; it needs video, start, a later end, and right"
+        f"a moment is {plain(repr(value))[:80]}; it needs video and right, and start with a later "
+        "end or neither"
     )
 
 

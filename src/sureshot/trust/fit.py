@@ -496,14 +496,12 @@ def scale_free(
         dataset: name of the judgements.
 
     Raises:
-        SureshotError: fewer than 50 queries, or none with a right video.
+        SureshotError: no query has a right video.
     """
-    if len(judged) < QUERIES or not any((query.right == 1).any() for query in judged):
-        right = sum(bool((query.right == 1).any()) for query in judged)
+    if not any((query.right == 1).any() for query in judged):
         raise SureshotError(
-            f"{counted(len(judged), 'query is', 'queries are')} judged, {right} of them with a "
-            f"right video; a model without percentages needs {QUERIES} and some that are right. "
-            f"Judge more, or learn from captioned photographs: {option('reference', 'FOLDER')}."
+            f"None of the {len(judged)} judged queries has a right video, so there is nothing to "
+            "calibrate on. Judge some whose videos are in the index."
         )
     signals = np.concatenate([query_signals(query.scores[None], query.about) for query in judged])
     mean, spread = (

@@ -1,17 +1,21 @@
 """Films with lines that are known, in the picture or in a file, and how much of them is read.
 
     python -m benchmarks.subtitled_films write films/ --data clips --count 8 --seed 0
-    python -m benchmarks.subtitled_films read films/
+    python -m benchmarks.subtitled_films read films/ --source picture
+    python -m benchmarks.subtitled_films read films/ --source speech --speech MODEL
 
 The films are joined from captioned videos as in `benchmarks.films`. Their lines are captions of
 other MSR-VTT videos, so they say nothing about the pictures, and stay as long as subtitles do. In
 `burnt/` they are drawn into the pictures, in four fonts and sizes at 360p and 720p; in `sidecar/`
-the same films have them in an .srt. `lines.json` and `shots.json` say what is where.
+the same films have them in an .srt, and in `spoken/` espeak-ng says them, where that is installed.
+`lines.json` and `shots.json` say what is where.
 """
 
 import argparse
 import json
 import re
+import shutil
+import subprocess
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -28,13 +32,15 @@ from PIL import Image, ImageDraw, ImageFont
 
 from benchmarks import data
 from benchmarks.films import RATE, captioned, join_several
-from sureshot.media import lines, picture_text
+from sureshot.media import lines, subtitles
 
 HEIGHTS = (360, 720)
 FONTS = ("DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf", "STIXGeneral.ttf")
 SIZES = (0.04, 0.05, 0.065, 0.09)  # of a letter, as a share of the height of the picture
 _PACE = 15.0  # letters per second, which subtitles are written for
 _SHORTEST, _LONGEST = 1.5, 6.0  # seconds that a line stays
+_VOICE = 22_050  # samples per second that espeak-ng speaks in
+_WORDS_PER_MINUTE = 170
 _WIDEST = 0.9  # of the width of the picture
 
 
@@ -100,6 +106,8 @@ def write(
         ]  # fmt: skip
         _burn(film, to / "burnt" / film.name, known, height)
         _burn(film, to / "sidecar" / film.name, (), height)
+        if shutil.which("espeak-ng"):
+            _say(to / "sidecar" / film.name, to / "spoken" / film.name, known)
         (to / "sidecar" / film.name).with_suffix(".en.srt").write_text(_srt(known), "utf-8")
         found += known
         shots += [
@@ -139,6 +147,35 @@ def _srt(known: Sequence[KnownLine]) -> str:
         f"{number}\n{clock(line.start)} --> {clock(line.end)}\n{line.text}\n\n"
         for number, line in enumerate(known, 1)
     )
+
+
+def _say(film: Path, to: Path, known: Sequence[KnownLine]) -> None:
+    """A copy of a film in which its lines are said."""
+    to.parent.mkdir(parents=True, exist_ok=True)
+    voice = np.zeros(0, np.int16)
+    for line in known:
+        said = subprocess.run(
+            ["espeak-ng", "-v", "en-us", "-s", str(_WORDS_PER_MINUTE), "--stdout", line.text],
+            capture_output=True,
+            check=True,
+        )
+        samples = np.frombuffer(said.stdout[44:], np.int16)  # behind the head of a WAV file
+        start = round(line.start * _VOICE)
+        voice = np.pad(voice, (0, max(0, start + len(samples) - len(voice))))
+        voice[start : start + len(samples)] = samples
+    with av.open(film) as source, av.open(to, "w") as out:
+        pictures = out.add_stream_from_template(source.streams.video[0])
+        track = out.add_stream("aac", _VOICE)
+        track.layout = "mono"
+        for packet in source.demux(video=0):
+            if packet.dts is not None:
+                packet.stream = pictures
+                out.mux(packet)
+        for first in range(0, len(voice), 1024):
+            heard = av.AudioFrame.from_ndarray(voice[None, first : first + 1024], "s16", "mono")
+            heard.sample_rate, heard.pts, heard.time_base = _VOICE, first, Fraction(1, _VOICE)
+            out.mux(track.encode(heard))
+        out.mux(track.encode(None))
 
 
 def _burn(film: Path, to: Path, known: Sequence[KnownLine], height: int) -> None:
@@ -217,24 +254,39 @@ def _agreement(text: str, found: Sequence[str]) -> tuple[bool, float, float]:
     return any(wanted in one for one in there), max(letters, default=0.0), float(share)
 
 
-def read(folder: Path) -> None:
-    """Print how much of the lines in the pictures is read, and what that costs."""
+def read(folder: Path, source: lines.Source, speech: str | None = None) -> None:
+    """Print how much of the lines is read from a source, and what that costs.
+
+    Args:
+        folder: that of `write`.
+        source: which source.
+        speech: model that hears speech.
+    """
+    films = folder / {"picture": "burnt", "subtitles": "sidecar", "speech": "spoken"}[source]
     known = defaultdict(list)
     for line in known_lines(folder):
         known[line.film].append(line)
-    picture_text.texts_in(np.zeros((90, 160, 3), np.uint8))  # loading is no part of the pace
+    # Loading is no part of the pace.
+    list(lines.read(films / min(known), source, speech=speech))
     seconds = spent = 0.0
+    late: list[float] = []
     rates: dict[tuple[str, str], list[tuple[bool, float, float]]] = defaultdict(list)
     extra = 0
     for film, there in sorted(known.items()):
         began = time.process_time()
-        found = list(lines.read(folder / "burnt" / film, "picture"))
+        files = subtitles.sidecars([films / film]).get(films / film, ())
+        found = list(lines.read(films / film, source, sidecars=files, speech=speech))
         spent += time.process_time() - began
-        with av.open(folder / "burnt" / film) as opened:
+        with av.open(films / film) as opened:
             seconds += (opened.duration or 0) / av.time_base
         for line in there:
             near = [one for one in found if one.start < line.end and one.end > line.start]
             result = _agreement(line.text, [one.text for one in near])
+            late += [
+                abs(one.start - line.start)
+                for one in near
+                if _agreement(line.text, [one.text])[1] >= 0.8
+            ][:1]
             for key in (
                 ("all", ""),
                 ("height", str(line.height)),
@@ -252,6 +304,7 @@ def read(folder: Path) -> None:
             f"{what:8} {value:20} {len(results):4} lines: {whole.mean():6.1%} without an error, "
             f"{(letters >= 0.8).mean():6.1%} of 4 in 5 letters, {words.mean():6.1%} of the words"
         )
+    print(f"start: {np.median(late):.2f} s off in the middle, {max(late):.2f} s at most")
     print(f"{extra} more texts that are none of the lines, in {seconds:.0f} s of film")
     print(f"{3600 * spent / seconds:.0f} processor seconds per hour of film")
 
@@ -265,6 +318,8 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=60, help="videos")
     parser.add_argument("--count", type=int, default=8)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--source", choices=lines.SOURCES, default="picture")
+    parser.add_argument("--speech", help="model that hears speech")
     options = parser.parse_args()
     if options.step == "write":
         made = write(
@@ -276,7 +331,7 @@ def main() -> None:
         )
         print(f"{len(made)} lines in {len({line.film for line in made})} films")
     else:
-        read(options.folder)
+        read(options.folder, options.source, options.speech)
 
 
 if __name__ == "__main__":

@@ -15,9 +15,8 @@ from sureshot.text import one_line
 if TYPE_CHECKING:
     from sureshot.media.subtitles import Cue, Sidecar
 
-# Processor seconds per second of video, about: subtitles are there, a picture is read per two
-# seconds, and a small speech model hears in real time (LOG.md).
-_COST = {"subtitles": 0.0, "picture": 0.06, "speech": 0.3}
+# Processor seconds per second of video, about; of speech it is that of a model of the size "small".
+_COST = {"subtitles": 0.0, "picture": 0.08, "speech": 0.3}
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")

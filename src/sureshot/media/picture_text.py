@@ -1,4 +1,4 @@
-"""Text in the picture, by rapidocr: one frame per shot, or per two seconds of a long one.
+"""Text in the picture, by rapidocr: one frame per shot, and per 1.5 seconds of a long one.
 
 The models are those in its wheel, so nothing is downloaded: Chinese, Japanese, English and the
 other languages that Latin letters are for.
@@ -24,7 +24,7 @@ from sureshot.media.windows import windows
 from sureshot.media.workers import usual_workers
 
 _VERSION = 1  # of the reading; a higher one makes indexes read pictures again
-_STEP = 2.0  # seconds: longer shots are looked at as often; a subtitle stays for about three
+_STEP = 1.5  # seconds: longer shots are looked at as often; few subtitles stay for less
 _SIDE = 720  # pixels of the shorter side that letters are read in
 _SEARCHED = 640  # pixels of the longer side that they are found in
 _CHANGED = 1  # levels of a signature; 99 of 100 changes of text are larger, noise is not (LOG.md)
@@ -147,7 +147,7 @@ def read(
 ) -> list[Cue]:
     """The texts in the pictures of a video, each once for as long as it is shown.
 
-    Their times are those of the shots, or of the two seconds, that they are in.
+    Their times are those of the shots, or of the 1.5 seconds of one, that they are in.
 
     Args:
         video: a file or a folder of frames.

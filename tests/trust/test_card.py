@@ -92,7 +92,7 @@ def test_what_is_no_card_is_refused(text, message):
 
 
 EMPTY = {"mean": [], "scale": [], "coef": [], "bias": 0.0}
-FLAT = {"mean": [0] * 5, "scale": [0] * 5, "coef": [0] * 5, "bias": 0}
+FLAT = {"mean": [0] * 6, "scale": [0] * 6, "coef": [0] * 6, "bias": 0}
 UNSORTED = {"videos": 3, "few": False, "scores": [2.0, 1.0], "weights": [1, 1]}
 
 
@@ -171,7 +171,7 @@ def test_a_set_reaches_as_deep_as_its_kind_and_size_say(card):
     assert replace(card, depths=known[2:]).reach(scores, 0.9) == pytest.approx([0.5])
 
 
-@pytest.mark.parametrize("what", ["background", "words"])
+@pytest.mark.parametrize("what", ["background", "words", "common"])
 def test_what_a_card_was_made_with_is_asked_for(card, what):
     knowing = replace(card, valid_for=replace(card.valid_for, **{what: True}))
     scores = np.zeros((1, 5))

@@ -23,7 +23,8 @@ from sureshot.trust.signals import (
 @pytest.mark.parametrize("videos", [2, 5, 10, 11, 40])
 def test_signals_are_their_formulas(videos):
     scores = np.random.default_rng(videos).uniform(-1, 1, (6, videos))
-    about = QueryContext(np.linspace(0, 1, 6))
+    common = np.linspace(-9, 0, 6)
+    about = QueryContext(np.linspace(0, 1, 6), common=common)
     found = query_signals(scores, about)
     order, each = result_signals(scores, about, results=7)
     shown = min(7, videos)
@@ -31,7 +32,8 @@ def test_signals_are_their_formulas(videos):
     for row in range(6):
         s = sorted(map(float, scores[row]), reverse=True)
         assert scores[row, order[row]].tolist() == s[:shown]
-        known = [row / 5, math.log(max(videos, 10))]
+        size = math.log(max(videos, 10))
+        known = [row / 5, size, max(-3, min(common[row] + size, 3))]
         expected = [s[0], min(s[0] - s[1], 0.3), s[0] - np.mean(s[1:10]), *known]
         assert found[row] == pytest.approx(expected)
         assert len(expected) == len(QUERY_SIGNALS)

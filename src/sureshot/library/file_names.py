@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sureshot.errors import StoreError
-from sureshot.library.query_checks import is_empty_word
 from sureshot.library.results import NameMatch
 from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import video_id
 from sureshot.store.index import Store
 from sureshot.store.rows import from_text, to_text
 from sureshot.store.vector_search import Selection, VideoSet
+from sureshot.text import is_empty_word
 
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _SHOWN = 5  # videos and folders that an answer names

@@ -10,17 +10,9 @@ from importlib.resources import files
 from sureshot.errors import QueryError
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.models.encoders.base import Vocabulary
-from sureshot.text import other_script, plain
+from sureshot.text import is_empty_word, other_script, plain
 
 _LONGEST = 100_000  # characters of a query that are looked at
-# Words that say nothing of a picture.
-_LISTED = """
-    about after all also an and any are around as at be been being but by can did do does for from
-    had has have he her here his how in into is it its me my near no not of off on or our out over
-    she so some that the their them then there these they this those to under up us was we were what
-    when where which while who with you your
-"""
-_EMPTY = frozenset(_LISTED.split())
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the same
 
@@ -56,11 +48,6 @@ def parse_time(text: str) -> float:
     return seconds
 
 
-def is_empty_word(word: str) -> bool:
-    """Whether a word in small letters says nothing of a picture, such as "the" or "after"."""
-    return word in _EMPTY or word in ("a", "i")
-
-
 def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...], bool]:
     """Words that are not in a vocabulary, and whether nothing else of a text is known.
 
@@ -74,7 +61,7 @@ def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...
         >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
         (((), True), ((), True))
     """
-    words = [word for word in _WORD.findall(text) if word.lower() not in _EMPTY]
+    words = [word for word in _WORD.findall(text) if not is_empty_word(word.lower())]
     unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
     return unknown, len(unknown) == len(set(words))
 

@@ -31,7 +31,7 @@ from sureshot.library.video_list import VideoPage, split_failed, videos
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line
-from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures
+from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures, shares
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
@@ -623,9 +623,11 @@ class Searcher:
         """What percentages depend on besides the scores."""
         backgrounds = [self._comparing.background(query.codes) for query in queries]
         known = [one.astype(np.float64) for one in backgrounds if one is not None]
+        texts = [query.text for query in queries]
         return QueryContext(
             background=np.concatenate(known) if known else None,
-            words=word_counts([query.text for query in queries]),
+            words=word_counts(texts),
+            common=shares(self.encoder.vocabulary, texts),
             videos=searched,
         )
 

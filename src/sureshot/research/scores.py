@@ -12,7 +12,7 @@ from sureshot.datasets.split import Split
 from sureshot.errors import ArgumentError, option
 from sureshot.metrics.ranks import Recall, recall, text_ranks, video_ranks
 from sureshot.metrics.report import CorrectedScores
-from sureshot.models.encoders.base import TextFeatures, VideoFeatures
+from sureshot.models.encoders.base import TextFeatures, VideoFeatures, shares
 from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import evidence, opinion
@@ -96,7 +96,11 @@ def background(scorer: Scorer, features: SplitFeatures) -> Float[np.ndarray, " t
 def known_of(scorer: Scorer, features: SplitFeatures) -> QueryContext:
     """What a calibration knows of captions besides their scores."""
     texts = features.split.texts()
-    return QueryContext(background=background(scorer, features), words=word_counts(texts))
+    return QueryContext(
+        background=background(scorer, features),
+        words=word_counts(texts),
+        common=shares(scorer.encoder.vocabulary, texts),
+    )
 
 
 def stored_videos(scorer: Scorer, features: SplitFeatures) -> VideoFeatures:

@@ -324,6 +324,7 @@ class Validity:
         videos: videos that the queries are about.
         background: whether queries came with their scores against videos from elsewhere.
         words: whether they came with their number of words.
+        common: whether they came with how common they are.
         dataset: title of where the labels come from.
         date: date of the calibration, such as 2026-11-30.
         source: whose videos the labels are about: ``judgements`` of the library itself,
@@ -340,6 +341,7 @@ class Validity:
     videos: int
     background: bool
     words: bool
+    common: bool
     dataset: str
     date: str
     source: Source = "tested"
@@ -526,6 +528,8 @@ class Calibration:
         missing = ""
         if self.valid_for.words and about.words is None:
             missing = "their number of words"
+        if self.valid_for.common and about.common is None:
+            missing = "how common they are"
         if self.valid_for.background and about.background is None:
             missing = "scores of videos from elsewhere"
         if missing:

@@ -156,12 +156,14 @@ def labelled(
     none = np.zeros(len(scores))
     apart = none if about.background is None else about.background
     words = none if about.words is None else about.words
-    if scores.shape != relevant.shape or {len(video), len(apart), len(words)} != {len(scores)}:
+    common = none if about.common is None else about.common
+    counts = {len(part) for part in (video, apart, words, common)}
+    if scores.shape != relevant.shape or counts != {len(scores)}:
         raise SureshotError(
             f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
             "of queries; give all for the same queries and videos."
         )
-    if not np.isfinite(scores).all() or not np.isfinite(apart).all():
+    if not all(np.isfinite(part).all() for part in (scores, apart, common)):
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))
     if not len(there):
@@ -230,6 +232,7 @@ def fit_card(
             videos=sum(part.video_count for part in galleries),
             background=known.background is not None,
             words=known.words is not None,
+            common=known.common is not None,
             dataset=dataset,
             date=date,
             source=source,
@@ -261,8 +264,8 @@ class _Cases:
         weight: all cases of a data set together have the same.
     """
 
-    query: Float64[np.ndarray, "cases 5"]
-    result: Float64[np.ndarray, "cases results 6"]
+    query: Float64[np.ndarray, "cases 6"]
+    result: Float64[np.ndarray, "cases results 7"]
     hits: Bool[np.ndarray, "cases results"]
     shown: Bool[np.ndarray, "cases results"]
     right: Bool[np.ndarray, " cases"]
@@ -330,8 +333,10 @@ def _fit(cases: _Cases) -> tuple[Logistic, Logistic, Logistic]:
     there = cases.of_rows(cases.present)
     later = there.shown[:, 1:]
     weight = np.broadcast_to(there.weight[:, None], later.shape)[later]
+    # Every query is asked with and without an answer, so how common it is says nothing of that.
+    here = np.where(np.array(QUERY_SIGNALS) == "common", 0.0, cases.query)
     return (
-        Logistic.fit(cases.query, cases.present, cases.weight),
+        Logistic.fit(here, cases.present, cases.weight),
         Logistic.fit(there.query, there.right, there.weight),
         Logistic.fit(there.result[:, 1:][later], there.hits[:, 1:][later], weight),
     )

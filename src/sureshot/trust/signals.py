@@ -20,7 +20,8 @@ RESULTS = 10  # best videos of a query whose probabilities are fitted
 SMALLEST = 10  # videos; a smaller gallery counts as having so many
 _NEXT = 9  # videos after one that its `gap` averages
 _FAR = 0.3  # a margin above this says no more than this
-QUERY_SIGNALS = ("top", "margin", "gap", "background", "log_videos")
+_COMMON = 3.0  # in logs; a query as common, or as rare, says no more
+QUERY_SIGNALS = ("top", "margin", "gap", "background", "log_videos", "common")
 RESULT_SIGNALS = ("score", "below_top", "gap", "log_rank", *QUERY_SIGNALS[3:])
 
 Scores = Float[np.ndarray, "queries videos"]
@@ -35,12 +36,15 @@ class QueryContext:
     Attributes:
         background: what each scores with videos from elsewhere; None for a model without any.
         words: number of words of each, 1 or more; None where that is not known.
+        common: log of the share of captions from elsewhere that say what each says; None where that
+            is not known.
         videos: size of the whole gallery, where the scores are of its best videos only; None is the
             number of scores that rule nothing out.
     """
 
     background: Float[np.ndarray, " queries"] | None = None
     words: Int[np.ndarray, " queries"] | None = None
+    common: Float[np.ndarray, " queries"] | None = None
     videos: int | None = None
 
     def of(self, rows: Any) -> "QueryContext":
@@ -48,6 +52,7 @@ class QueryContext:
         return QueryContext(
             background=None if self.background is None else self.background[rows],
             words=None if self.words is None else self.words[rows],
+            common=None if self.common is None else self.common[rows],
             videos=self.videos,
         )
 
@@ -62,7 +67,7 @@ def word_counts(texts: Sequence[str]) -> Int[np.ndarray, " texts"]:
 
 def query_signals(
     scores: Scores, about: QueryContext = UNKNOWN
-) -> Float64[np.ndarray, "queries 5"]:
+) -> Float64[np.ndarray, "queries 6"]:
     """The signals of each query, in the order of `QUERY_SIGNALS`.
 
     With the scores s(1) >= s(2) >= ... of a query and N videos:
@@ -71,9 +76,12 @@ def query_signals(
     * margin: s(1) - s(2), at most 0.3; 0 where there is one video alone, so it never looks sure;
     * gap: s(1) minus the mean of s(2) to s(10), or of as many as there are;
     * background: what the query scores with videos from elsewhere; 0 where that is not known;
-    * log_videos: log N, of 10 at the least.
+    * log_videos: log N, of 10 at the least;
+    * common: log of N times the share of captions that say it, about how many videos of a general
+      library show it, from -3 to 3: near ties of "car" are many right videos, those of a sentence
+      are not. 0 where that is not known.
 
-    Each of the five earns its place; what else was tried is in LOG.md.
+    Each of the six earns its place; what else was tried is in LOG.md.
 
     Examples:
         >>> query_signals(np.array([[0.5, 0.25, 0.25]]))[0, :3]
@@ -87,7 +95,7 @@ def query_signals(
 
 def result_signals(
     scores: Scores, about: QueryContext = UNKNOWN, *, results: int | None = RESULTS
-) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results 6"]]:
+) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results 7"]]:
     """Columns of the best videos of each query, best first, and the `RESULT_SIGNALS` of each.
 
     Of a result with the score s: s itself; s(1) - s; the gap, as of a query but to the scores that
@@ -125,9 +133,12 @@ def gallery_size(scores: Scores, about: QueryContext) -> Float64[np.ndarray, " q
     return np.maximum(known, SMALLEST).astype(np.float64)
 
 
-def _context(scores: Scores, about: QueryContext) -> Float64[np.ndarray, "queries 2"]:
-    background = np.zeros(len(scores)) if about.background is None else about.background
-    return np.stack([background, np.log(gallery_size(scores, about))], axis=1)
+def _context(scores: Scores, about: QueryContext) -> Float64[np.ndarray, "queries 3"]:
+    none = np.zeros(len(scores))
+    background = none if about.background is None else about.background
+    size = np.log(gallery_size(scores, about))
+    common = none if about.common is None else np.clip(about.common + size, -_COMMON, _COMMON)
+    return np.stack([background, size, common], axis=1)
 
 
 def _best(

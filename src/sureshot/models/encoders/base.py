@@ -4,6 +4,7 @@ Features are numpy arrays, not tensors: they are stored, cached and searched far
 they are differentiated, and a search must not wait for torch to import.
 """
 
+import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -15,7 +16,9 @@ from jaxtyping import Bool, Float, Int, Shaped, UInt8
 from tokenizers import Encoding
 
 from sureshot.media.signature import FrameSize
+from sureshot.text import is_empty_word
 
+_WORD = re.compile(r"[^\W\d_]{2,}")
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
 Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
 
@@ -31,6 +34,25 @@ class Vocabulary:
 
     captions: Mapping[str, int]
     is_token: Callable[[str], bool] = lambda word: False
+
+    def share(self, text: str) -> float:
+        """Log of the share of captions that have all words of a text, if words were independent.
+
+        The most frequent word, such as "the", is in about a quarter of captions. Words that say
+        nothing of a picture do not count.
+        """
+        every = 4 * max(self.captions.values(), default=1)
+        words = [word for word in _WORD.findall(text.lower()) if not is_empty_word(word)]
+        return sum(math.log((self.captions.get(word, 0) + 1) / every) for word in words)
+
+
+def shares(
+    vocabulary: Vocabulary | None, texts: Sequence[str]
+) -> Float[np.ndarray, " texts"] | None:
+    """`Vocabulary.share` of each text; None where the words are not known."""
+    if vocabulary is None:
+        return None
+    return np.array([vocabulary.share(text) for text in texts], np.float64)
 
 
 @dataclass(frozen=True, slots=True)

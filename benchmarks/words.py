@@ -24,11 +24,11 @@ import numpy as np
 
 from benchmarks import data
 from sureshot import library
-from sureshot.library.query_checks import is_empty_word
 from sureshot.library.words import LOOKED_AT, SIGNALS, parts, probabilities, signals
 from sureshot.media.lines import SOURCES, Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
 from sureshot.store.lines import FoundLine
+from sureshot.text import is_empty_word
 from sureshot.trust.card import Logistic
 
 SIZES = (30, 100, 300, 1000)  # lines of a library

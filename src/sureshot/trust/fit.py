@@ -537,6 +537,7 @@ def scale_free(
             videos=0,
             background=False,
             words=False,
+            common=False,
             dataset=dataset,
             date=date,
             source="judgements",

@@ -105,9 +105,11 @@ def _generated() -> Iterator[tuple[str, str]]:
         ("research", "Research", SOURCE / "research"),
     ):
         yield f"reference/{name}.md", _reference(title, package)
-    systems = sorted((SOURCE / "models" / "systems").glob("[!_]*.py"))
+    modules = (SOURCE / "models" / "systems").glob("[!_]*.py")
+    systems = sorted(modules, key=lambda path: (path.stem == "base", path))
     lines = [f"::: sureshot.models.systems.{path.stem}\n" for path in systems]
-    yield "reference/systems.md", "# Systems\n\n" + "\n".join(lines)
+    about = "One paper per module; recipes are in [recipes](../recipes/index.md)."
+    yield "reference/systems.md", f"# Systems\n\n{about}\n\n" + "\n".join(lines)
     yield "reference/rest.md", _addresses()
 
 

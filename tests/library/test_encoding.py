@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jaxtyping import Shaped, UInt8
 from PIL import Image
+from threadpoolctl import threadpool_info
 
 from sureshot.errors import ArgumentError, VideoError
 from sureshot.library.encoding import (
@@ -36,7 +38,7 @@ from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import WHOLE, Shard
 from sureshot.store.rows import EncodedWindow, IndexSettings
 from sureshot.store.writing import StagedVideo
-from tests.clips import coloured
+from tests.clips import coloured, film, greys
 from tests.encoded import SETTINGS, make_store
 
 TINY = TinyEncoder()
@@ -312,10 +314,46 @@ def test_no_thread_outlives_a_stop_while_the_queue_is_full(tmp_path: Path) -> No
 def test_memory_is_bounded_by_the_queue_however_long_the_video(tmp_path: Path) -> None:
     path = coloured(tmp_path / "long.mp4", list(COLOURS) * 6, rate=5)
     watched = Watched()
-    (video,) = encode(sources(path), watched).values()
+    # Every frame its own, so that a batch is of four windows; of still ones it is of 32.
+    settings = replace(SETTINGS, still=0.0)
+    (video,) = encode(sources(path), watched, settings).values()
     assert len(video.windows) == 48
     # 12 in the queue, those of one batch, one in the hand of each thread.
     assert watched.most <= 12 + 4 + 2
+
+
+def test_a_frame_that_hardly_differs_takes_the_vector_of_the_one_before(tmp_path: Path) -> None:
+    chosen = sources(film(tmp_path / "a.mp4", greys([60] * 40 + [64] * 40 + [120] * 40), rate=20))
+    found, batches = [], []
+    for still in (16.0, 0.0):
+        watched = Watched()
+        whole = IndexSettings(model="tiny", scenes=False, still=still)
+        (video,) = encode(chosen, watched, whole).values()
+        found.append(video)
+        batches.append(sum(watched.batches))
+    (shared,), (own,) = found[0].windows, found[1].windows
+    assert batches == [2, len(own.times)]
+    assert len(shared.times) == 12
+    for frame, second in zip(shared.frames, shared.times, strict=True):
+        np.testing.assert_array_equal(frame, shared.frames[0 if second < 4 else -1])
+    assert (shared.frames[0] != shared.frames[-1]).any()
+
+
+def test_threads_of_linear_algebra_do_not_wait_while_frames_are_encoded(clips: Path) -> None:
+    seen = []
+
+    class Asking(TinyEncoder):
+        def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 16 16"]) -> FrameFeatures:
+            seen.extend(pool["num_threads"] for pool in threads())
+            return super().encode_frames(prepared)
+
+    def threads() -> list[dict[str, Any]]:
+        return [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+
+    before = threads()
+    encode(sources(clips), Asking())
+    assert seen and set(seen) == {1}
+    assert threads() == before
 
 
 def sources_packing(folder: Path) -> list[Source]:

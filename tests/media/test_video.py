@@ -116,6 +116,18 @@ def test_colours_come_out_as_they_went_in(tmp_path):
     assert np.allclose(means, [(255, 0, 0)] * 2 + [(0, 0, 255)] * 2, atol=6)
 
 
+def test_pictures_that_no_other_needs_are_left_out_where_the_next_comes_at_once(tmp_path):
+    for rate, spared in ((40, True), (25, True), (12, False)):
+        clip = film(tmp_path / f"{rate}.mp4", greys([90] * 4 * rate), rate=rate)
+        every = times(read(clip, decode="all")[1])
+        video, frames = read(clip)
+        left = times(frames)
+        assert len(every) == 4 * rate and not video.note
+        assert (len(left) < 0.8 * len(every)) == spared
+        assert set(left) <= set(every) and (left[0], left[-1]) == (every[0], every[-1])
+        assert max(np.diff(left)) <= 0.13
+
+
 def test_a_variable_frame_rate_keeps_its_times(tmp_path):
     stamps = [0, 40, 1000, 1040, 5000]
     for suffix in ("mp4", "mkv", "ts"):

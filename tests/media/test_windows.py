@@ -50,7 +50,7 @@ def steady(seconds, rate=10, colour=PLAIN[0], start=0.0):
 
 
 def read(path, **options):
-    with open_video(Source(path, "file", 0, 0)) as video:
+    with open_video(Source(path, "file", 0, 0), decode="all") as video:
         return list(windows(video, **{"longest": 30.0, "samples": 12, "size": 32, **options}))
 
 
@@ -65,6 +65,14 @@ def test_a_hard_cut_ends_a_window_at_the_frame_it_lies_at(tmp_path, rate):
     assert spans(found) == [(0.0, 2.2), (2.2, 4.4)]
     red, magenta = (window.images.mean((1, 2)) for window in found)
     assert (red[:, 2] < 60).all() and (magenta[:, 2] > 190).all()
+
+
+def test_a_cut_is_found_to_a_tenth_of_a_second_where_frames_are_left_out(tmp_path):
+    clip = coloured(tmp_path / "a.mp4", ["red", "magenta"], seconds=2.2, rate=25)
+    with open_video(Source(clip, "file", 0, 0)) as video:
+        one, two = windows(video, longest=30.0, samples=12, size=32)
+    assert one.start == 0 and one.end == two.start == pytest.approx(2.2, abs=0.1)
+    assert two.end == pytest.approx(4.4, abs=1e-6)
 
 
 def test_cuts_count_only_where_they_are_asked_for():
@@ -154,6 +162,33 @@ def test_samples_are_spread_evenly_after_a_long_first_frame():
     (window,) = cut(frames)
     assert len(window.times) >= 8
     assert np.diff(window.times[1:]).max() < 4
+
+
+def test_frames_that_hardly_differ_share_the_picture_in_their_middle():
+    # Of a scene that was faded in the first picture is a ghost of the one before it.
+    levels = [10] * 30 + list(range(10, 100, 18)) + [100] * 45
+    frames = [Flat(number / 10, (level,) * 3) for number, level in enumerate(levels)]
+    (window,) = windows(frames, longest=30.0, samples=12, size=4, scenes=False, still=16.0)
+    shown = window.images[window.shown].mean((1, 2, 3))
+    assert len(window.images) < len(window.times) == 12
+    assert window.shown.tolist() == sorted(window.shown.tolist())
+    assert shown[0] == 10 and shown[-1] == 100
+    own = np.interp(window.times, [frame.time for frame in frames], levels)
+    assert np.abs(shown - own).max() < 2 * 16
+    (window,) = windows(frames, longest=30.0, samples=12, size=4, scenes=False)
+    assert window.shown.tolist() == list(range(12))
+
+
+def test_what_moves_in_a_part_of_the_picture_is_seen():
+    class Corner(Flat):
+        def thumbnail(self, width, height):
+            picture = super().thumbnail(width, height)
+            picture[:8, :8] = 255 * (self.time >= 2)
+            return picture
+
+    frames = [Corner(number / 10) for number in range(40)]
+    (window,) = windows(frames, longest=30.0, samples=12, size=4, scenes=False, still=16.0)
+    assert window.shown.tolist() == [0] * 6 + [1] * 6
 
 
 def test_a_video_that_changes_its_size_midway_keeps_all_its_content(tmp_path):

@@ -84,7 +84,8 @@ def index(
     decode: Annotated[
         Decoded | None,
         typer.Option(
-            help="Frames that are decoded; auto takes key frames of long videos that have enough.",
+            help="Frames that are decoded; auto takes key frames of long videos that have enough, "
+            "and leaves out what no other frame needs.",
             show_default="auto",
         ),
     ] = None,

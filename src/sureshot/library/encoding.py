@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from threadpoolctl import threadpool_limits
 
 from sureshot.errors import VideoError
 from sureshot.media.dates import read_shot
@@ -256,7 +257,8 @@ def encode_videos(
     """
     decode = partial(_decode, settings=settings, encoder=encoder)
     decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=_given_up)
-    with closing(decoding) as messages:
+    # Its threads wait for work by spinning, which costs the decoders and the network a third.
+    with closing(decoding) as messages, threadpool_limits(1, user_api="blas"):
         yield from _encoded(messages, settings, encoder)
 
 
@@ -329,6 +331,7 @@ def _decode_windows(
             samples=settings.frames,
             size=encoder.frame_size,
             scenes=settings.scenes,
+            still=settings.still,
         ):
             share = min(window.end / video.duration, 1.0) if video.duration else 0.0
             progress = VideoProgress(source.path, int(share * source.size), window.end)
@@ -377,7 +380,7 @@ def _encoded(
                 end=window.end,
                 times=window.times,
                 signatures=window.signatures,
-                frames=features.frames,
+                frames=features.frames[window.shown],
             )
             mergers[path].add(one, follows=window.follows)
             yield part.progress

@@ -101,7 +101,9 @@ class FileFrame:
         kind = "rgba" if alpha else "rgb24"
         try:
             # AREA looks at every pixel: cheaper ways see other ones in each frame and find motion.
-            small = scaler.reformat(self._frame, width, height, kind, interpolation="AREA")
+            small = scaler.reformat(
+                self._frame, width, height, kind, interpolation="AREA", threads=1
+            )
         except (av.error.FFmpegError, ValueError) as error:
             raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
         pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)

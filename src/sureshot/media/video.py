@@ -10,6 +10,7 @@ import math
 import stat
 import struct
 import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -84,6 +85,10 @@ class Clock:
         return self.now
 
 
+_SOON = 0.06  # seconds until the next picture, so that one in between is not missed
+_REORDERED = 16  # packets that may come between two whose pictures follow each other
+_SPARED = 0.5  # seconds after which a picture is decoded even if no other depends on it
+_LARGE = 1000  # pixels of the shorter side of frames that are shrunk to a third or so
 LONG = 600.0  # seconds from which decoding keyframes only is worth a look
 _PROBED_PACKETS = 3000
 _MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
@@ -194,14 +199,22 @@ def _open_file(
     stream = picture_stream(container)
     video = Video(_claimed_duration(container, stream))
     video.held = limit_decoder(stream)
+    context, spares = stream.codec_context, False
     if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
-        stream.codec_context.skip_frame = "NONKEY"
+        context.skip_frame = "NONKEY"
+    elif decode == "auto":
+        spares = context.has_b_frames
+        if min(context.width, context.height) >= _LARGE:
+            # What it smooths, edges of blocks, hardly shows in a picture that is shrunk so much.
+            context.options = {**context.options, "skip_loop_filter": "all"}
     clock = Clock(stream)
     # Without a known length there is no index to seek by, and times are mere guesses.
     if video.duration and container.format.name not in UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
     stated = _stated_duration(container, stream, source.path)
     packets = _packets(video, container, stream, clock, budget, stated)
+    if spares:
+        packets = _spared(packets, context)
     video.frames = within_budget(_decode(video, packets, stream, clock), budget)
     return video
 
@@ -253,6 +266,37 @@ def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
             if count > _PROBED_PACKETS:
                 break
     return keys > 1 and (max(times) - min(times)) / keys <= step
+
+
+def _spared(packets: Iterator[Any], context: Any) -> Iterator[Any]:
+    """Packets, with the decoder set to pass over each whose picture soon gives way to another.
+
+    It does so only where no other picture is worked out from that one.
+    """
+    ahead: deque[Any] = deque()
+    shown: deque[int] = deque(maxlen=2 * _REORDERED)  # when pictures of packets about here are
+    whole = -math.inf
+
+    def first() -> Any:
+        nonlocal whole
+        packet = ahead.popleft()
+        passes = False
+        if packet.pts is not None and packet.time_base:
+            tick = float(packet.time_base)
+            passes = any(0 < (pts - packet.pts) * tick <= _SOON for pts in shown)
+            passes = passes and abs(packet.pts * tick - whole) < _SPARED
+            whole = whole if passes else packet.pts * tick
+        context.skip_frame = "NONREF" if passes else "DEFAULT"
+        return packet
+
+    for packet in packets:
+        ahead.append(packet)
+        if packet.pts is not None:
+            shown.append(packet.pts)
+        if len(ahead) > _REORDERED:
+            yield first()
+    while ahead:
+        yield first()
 
 
 def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> None:
@@ -313,7 +357,8 @@ def _packets(
     except VideoError as error:
         if clock.now < 0:
             raise
-        video.remark(f"is left out from {clock.now:.0f} s on, as it {error}")
+        read = ends[stream.index] - (clock.start or 0.0)
+        video.remark(f"is left out from {read:.0f} s on, as it {error}")
         return
     except av.error.FFmpegError as error:
         video.remark(f"breaks off near {ends[stream.index]:.0f} s ({_explain(error)})")

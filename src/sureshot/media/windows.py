@@ -4,14 +4,16 @@ import math
 from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from sureshot.media.frames import Frame
 from sureshot.media.signature import FrameSize, signature
 
 THUMBNAIL = (32, 24)  # width, height of the pictures compared
+Thumbnail: TypeAlias = UInt8[np.ndarray, "24 32 3"]
 _BINS = 10
 _ABSOLUTE = 0.35  # least change of a cut, as a share of the pixels that changed their colour
 _RELATIVE = 3.0  # a cut changes this many times more than the frames around it usually do
@@ -98,31 +100,74 @@ class Window:
     Attributes:
         end: the next window's start, or the end of the last frame. Where one frame stays on screen
             for longer than a window may last, its window ends first.
+        images: the pictures that differ, in the order of time.
+        shown: which of them each frame shows.
         follows: whether it continues the scene of the previous window, which had got too long.
     """
 
     start: float
     end: float
     times: Float[np.ndarray, " frames"]
-    images: UInt8[np.ndarray, "frames height width 3"]
+    images: UInt8[np.ndarray, "images height width 3"]
+    shown: Int[np.ndarray, " frames"]
     signatures: UInt8[np.ndarray, "frames 288"]
     follows: bool = False
 
 
-@dataclass(slots=True)
-class _Kept:
-    """A frame that may be picked; shrunk only then, as that costs as much as decoding it."""
+class _Picture:
+    """What a frame shows, or several that hardly differ: the one in their middle.
 
-    time: float
-    frame: Frame | None
-    _image: UInt8[np.ndarray, "height width 3"] | None = None
+    It is shrunk only once it is picked, as that costs as much as to decode a frame. The first of
+    several may be the end of a fade, and the last one the beginning of another.
+
+    Attributes:
+        small: what later frames are compared with; None if they are not.
+        frames: those that may be the middle one in the end; none once it is shrunk.
+    """
+
+    def __init__(self, small: Thumbnail | None) -> None:
+        self.small = small
+        self.frames: deque[Frame] = deque()
+        self._count = 0
+        self._image: UInt8[np.ndarray, "height width 3"] | None = None
+
+    def add(self, frame: Frame) -> None:
+        """Take another frame that shows it."""
+        if self._image is None:
+            self.frames.append(frame)
+            self._count += 1
+            if self._count % 2 == 0:
+                self.frames.popleft()
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
-        """Its picture, made once; the decoded frame is dropped then."""
+        """In the size asked for, made once; decoded frames are dropped then."""
         if self._image is None:
-            assert self.frame is not None
-            self._image, self.frame = self.frame.image(size), None
+            self._image = self.frames[0].image(size)
+            self.frames.clear()
         return self._image
+
+
+@dataclass(slots=True)
+class _Kept:
+    """A frame that may be picked."""
+
+    time: float
+    picture: _Picture
+
+
+@dataclass(frozen=True, slots=True)
+class _Rule:
+    """The arguments of `windows`."""
+
+    longest: float
+    samples: int
+    size: FrameSize
+    scenes: bool
+    still: float
+
+    @property
+    def shortest(self) -> float:
+        return min(SHORTEST, self.longest / 2)
 
 
 @dataclass(slots=True)
@@ -135,23 +180,48 @@ class _Scene:
     spacing: float = _DENSEST
     follows: bool = False
 
-    def add(self, frame: Frame, size: FrameSize, max_frames: int) -> None:
+    def add(self, frame: Frame, small: Thumbnail | None, rule: _Rule) -> None:
         if self.kept and frame.time - self.kept[-1].time < self.spacing * 0.99:
             return
-        self.kept.append(_Kept(frame.time, frame))
-        if len(self.kept) > max_frames:
+        if rule.still and small is None:
+            if self.kept and rule.scenes:
+                return  # one that was compared for cuts comes at once
+            small = frame.thumbnail(*THUMBNAIL)
+        picture = self.kept[-1].picture if self.kept else None
+        if picture is None or _difference(picture.small, small) >= rule.still:
+            picture = _Picture(small)
+        picture.add(frame)
+        self.kept.append(_Kept(frame.time, picture))
+        if len(self.kept) > rule.samples * _SPARE:
             self.kept = self.kept[::2]
             gaps = np.diff([k.time for k in self.kept])
             self.spacing = max(2 * self.spacing, float(np.median(gaps)))
         pixels = 0
-        for kept in reversed(self.kept):
-            pixels += 0 if kept.frame is None else kept.frame.pixels
+        for waiting in dict.fromkeys(k.picture for k in reversed(self.kept)):
+            pixels += sum(frame.pixels for frame in waiting.frames)
             if pixels > _WAITING_PIXELS:
-                kept.image(size)
+                waiting.image(rule.size)
+
+
+def _difference(one: Thumbnail | None, other: Thumbnail | None) -> float:
+    """How far two thumbnails differ where they differ most; infinite where one is not known.
+
+    A mean over one of 12 parts, in levels of 256: what moves is often small.
+    """
+    if one is None or other is None:
+        return math.inf
+    changes = np.abs(one.astype(np.int16) - other).mean(-1)
+    return float(changes.reshape(3, 8, 4, 8).mean((1, 3)).max())
 
 
 def windows(
-    frames: Iterable[Frame], *, longest: float, samples: int, size: FrameSize, scenes: bool = True
+    frames: Iterable[Frame],
+    *,
+    longest: float,
+    samples: int,
+    size: FrameSize,
+    scenes: bool = True,
+    still: float = 0.0,
 ) -> Iterator[Window]:
     """Cut a video into windows in one pass, with memory for the frames of two windows.
 
@@ -164,10 +234,13 @@ def windows(
         samples: frames picked from each window; a window with fewer keeps all it has.
         size: size of the picked frames.
         scenes: whether a change of scene ends a window.
+        still: a frame that differs by less from the picture before it shares that picture, as in
+            `IndexSettings`; with 0 each has its own.
     """
+    rule = _Rule(longest=longest, samples=samples, size=size, scenes=scenes, still=still)
     before: _Scene | None = None
-    shortest = min(SHORTEST, longest / 2)
-    for scene in _scenes(_marked(frames, scenes), longest, shortest, samples * _SPARE, size):
+    shortest = rule.shortest
+    for scene in _scenes(_marked(frames, scenes), rule):
         if before is not None:
             # No more than this apart, or halves of the two could be longer than a window may be.
             near = scene.start - before.end < shortest
@@ -175,22 +248,24 @@ def windows(
                 scene = _join(before, scene)
                 if scene.end - scene.start > longest:
                     before, scene = _halve(scene)
-                    yield _window(before, samples, size)
+                    yield _window(before, rule)
             else:
-                yield _window(before, samples, size)
+                yield _window(before, rule)
         before = scene
     if before is not None:
-        yield _window(before, samples, size)
+        yield _window(before, rule)
 
 
-def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool]]:
-    """Each frame, and whether a new scene begins with it.
+def _marked(
+    frames: Iterable[Frame], scenes: bool
+) -> Iterator[tuple[Frame, Thumbnail | None, bool]]:
+    """Each frame, its thumbnail if it was compared, and whether a new scene begins with it.
 
     Not every frame is compared, as neighbours often resemble each other across a cut. The frames in
     between are held back until the next comparison; if it finds a cut, they show where it is.
     """
     if not scenes:
-        yield from ((frame, False) for frame in frames)
+        yield from ((frame, None, False) for frame in frames)
         return
     detector = CutDetector()
     held: list[Frame] = []
@@ -201,27 +276,25 @@ def _marked(frames: Iterable[Frame], scenes: bool) -> Iterator[tuple[Frame, bool
         if frame.time - looked < _LOOK and len(held) < most:
             continue
         looked = frame.time
-        first = len(held)
-        if detector.is_cut(frame.thumbnail(*THUMBNAIL)):
+        first, small = len(held), frame.thumbnail(*THUMBNAIL)
+        if detector.is_cut(small):
             later = (detector.is_after(f.thumbnail(*THUMBNAIL)) for f in held[:-1])
             first = next((place for place, is_after in enumerate(later) if is_after), first - 1)
-        yield from ((f, place == first) for place, f in enumerate(held))
+        for place, one in enumerate(held):
+            yield one, small if one is frame else None, place == first
         held = []
-    yield from ((f, False) for f in held)
+    yield from ((one, None, False) for one in held)
 
 
 def _scenes(
-    frames: Iterable[tuple[Frame, bool]],
-    longest: float,
-    shortest: float,
-    max_frames: int,
-    size: FrameSize,
+    frames: Iterable[tuple[Frame, Thumbnail | None, bool]], rule: _Rule
 ) -> Iterator[_Scene]:
-    """Scenes by cuts and by length. Only the last one may be shorter than ``shortest``."""
+    """Scenes by cuts and by length. Only the last one may be shorter than the rule's shortest."""
+    longest, shortest = rule.longest, rule.shortest
     scene: _Scene | None = None
     gaps: deque[float] = deque(maxlen=2)
     last = 0.0
-    for frame, is_first in frames:
+    for frame, small, is_first in frames:
         if scene is None:
             scene = _Scene(start=frame.time)
         elif frame.time > last:
@@ -233,7 +306,7 @@ def _scenes(
                 yield scene
                 follows = not is_first and gaps[-1] <= _TOGETHER * longest
                 scene = _Scene(start=frame.time, follows=follows)
-        scene.add(frame, size, max_frames)
+        scene.add(frame, small, rule)
         last = frame.time
     if scene is not None:
         # The last frame lasts as long as those before it, the longer of two gaps being a leap.
@@ -267,16 +340,20 @@ def _fitted(
     return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BOX))
 
 
-def _window(scene: _Scene, samples: int, size: FrameSize) -> Window:
+def _window(scene: _Scene, rule: _Rule) -> Window:
     times = np.array([k.time for k in scene.kept])
-    kept = [scene.kept[i] for i in evenly(times, scene.start, scene.end, samples)]
-    images = [_fitted(k.image(size), kept[0].image(size)) for k in kept]
+    rows = evenly(times, scene.start, scene.end, rule.samples)
+    shown = [scene.kept[row].picture for row in rows]
+    pictures = list(dict.fromkeys(shown))
+    images = [_fitted(p.image(rule.size), pictures[0].image(rule.size)) for p in pictures]
+    number = np.array([pictures.index(picture) for picture in shown])
     return Window(
         start=scene.start,
         end=scene.end,
-        times=np.array([k.time for k in kept]),
+        times=times[rows],
         images=np.stack(images),
-        signatures=np.stack([signature(image) for image in images]),
+        shown=number,
+        signatures=np.stack([signature(image) for image in images])[number],
         follows=scene.follows,
     )
 

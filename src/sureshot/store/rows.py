@@ -59,10 +59,13 @@ class IndexSettings(Ranged):
         window: longest window in seconds, 1 to 30.
         scenes: whether a change of scene ends a window.
         decode: ``all`` frames, ``keyframes`` only, or ``auto``: keyframes for videos over ten
-            minutes that have enough of them to lose no sample.
+            minutes that have enough of them to lose no sample, else all but those that no other is
+            worked out from, where enough are left to find cuts.
         frame_rate: frames per second that a folder of frames stands for.
         decode_window: seconds of which ``frames`` are compared to find where a scene fades into
             another, 1 to 30; 0 finds cuts only.
+        still: a frame that differs from the last one encoded by less takes its vector: in levels of
+            256, on average over the twelfth that differs most, 0 to 64; 0 encodes each.
     """
 
     model: str = "bundled"
@@ -72,6 +75,7 @@ class IndexSettings(Ranged):
     decode: Decode = "auto"
     frame_rate: Annotated[float, Within(0.001, 1000.0)] = 1.0
     decode_window: Annotated[float, Within(0.0, 30.0)] = 10.0
+    still: Annotated[float, Within(0.0, 64.0)] = 16.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,6 +61,12 @@ def test_pictures_that_do_not_change_are_read_once(tmp_path, monkeypatch):
     assert len(asked) == 1
 
 
+@pytest.mark.parametrize("size", [(1, 1), (1, 5760), (5760, 16), (100, 4000), (3, 400)])
+def test_a_picture_of_any_shape_is_looked_at(size):
+    noise = np.random.default_rng(0).integers(0, 256, (*size, 3), dtype=np.uint8)
+    assert isinstance(picture_text.texts_in(noise), list)
+
+
 def test_a_folder_of_frames_is_read_at_its_rate(tmp_path):
     folder = tmp_path / "frames"
     folder.mkdir()

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.media import lines, subtitles
+from sureshot.paths import absolute
 from tests.clips import film, greys
 
 SRT = """1
@@ -130,6 +131,18 @@ def test_links_out_of_the_indexed_folders_are_left_out_by_name(tmp_path):
     assert [file.language for file in sidecars_of(video, note=notes.append)] == ["en"]
     assert len(notes) == 1 and "film.de.srt" in notes[0]
     assert len(sidecars_of(video, roots=[private])) == 2
+
+
+def test_files_in_a_bucket_are_read_as_those_in_a_folder(bucket):
+    bucket.put("v/film.mp4", b"no video")
+    bucket.put("v/film.en.srt", SRT.encode())
+    bucket.put("v/Subs/film.de.vtt", FILES[".vtt"].encode())
+    video = absolute("s3://films/v/film.mp4")
+    files = sidecars_of(video)
+    assert sorted(file.language for file in files) == ["de", "en"]
+    found = list(lines.read(video, "subtitles", sidecars=files))
+    for language in ("de", "en"):
+        assert [line[:3] for line in found if line.language == language] == WORDS
 
 
 def test_a_changed_file_changes_the_stamp_and_a_moved_one_does_not(tmp_path):

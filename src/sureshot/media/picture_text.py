@@ -27,6 +27,7 @@ _VERSION = 1  # of the reading; a higher one makes indexes read pictures again
 _STEP = 1.5  # seconds: longer shots are looked at as often; few subtitles stay for less
 _SIDE = 720  # pixels of the shorter side that letters are read in
 _SEARCHED = 640  # pixels of the longer side that they are found in
+_SLIMMEST = 40  # times as long as wide, beyond which rapidocr cannot shrink a picture
 _CHANGED = 1  # levels of a signature; 99 of 100 changes of text are larger, noise is not (LOG.md)
 _SURE = 0.75  # mean score of its letters from which a text counts; they are 0.9 and more
 _SAME = 0.9  # of two texts: share of letters that they have in common to be one, read twice
@@ -90,6 +91,8 @@ class _Text:
 
 def texts_in(image: UInt8[np.ndarray, "height width 3"]) -> list[_Text]:
     """The blocks of text in an RGB picture, from top to bottom."""
+    if max(image.shape[:2]) > _SLIMMEST * min(image.shape[:2]):
+        return []
     found = _engine()(np.ascontiguousarray(image[..., ::-1]))
     if found.boxes is None or not len(found.boxes):
         return []

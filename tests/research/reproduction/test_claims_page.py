@@ -8,6 +8,7 @@ from benchmarks.claims_page import (
     Claim,
     answer_lines,
     dose_lines,
+    effect_lines,
     judge_claims,
     load_claims,
     read_tested,
@@ -224,7 +225,9 @@ def test_three_paragraphs_answer(results):
     find, _, see, _, trust = answer_lines([tested])
     assert find.startswith("**Does uncertainty help to find videos?** On frozen features, with 10")
     assert "no mechanism beat its control" in find and "Not run" not in find
-    assert "DUQ's uncertainty -" in find and "DVTR's eta +0.0 [" in find
+    effects = "\n".join(effect_lines([tested]))
+    assert "DUQ's uncertainty (+2.0 printed)" in effects and "] contradicted |" in effects
+    assert "| +0.0 [" in effects and "] ruled out |" in effects
     assert "a known eta helps CLIP4Clip (+" in see and "would have been visible" in see
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
     findings = [one for one in tested.findings if one.claim.more != "UATVR"]
@@ -277,7 +280,8 @@ def test_claims_as_printed_are_judged_by_the_folder_of_that_mode(tmp_path):
     )
     assert of[1]["seven samples beat one"] == "not run"
     text, verdicts = read(tmp_path)
-    assert "as printed: DUQ's uncertainty +" in text
+    assert "DUQ's uncertainty (Synthetic test, as printed) beat its control in R@1" in text
+    assert "| Synthetic test, as printed: R@1 | +" in text
     assert "a-paper/controls.md" in text and "Synthetic test, as printed" in verdicts
 
 

@@ -110,11 +110,11 @@ def test_printed_levels_are_shown_on_the_papers_data_alone(published, head, firs
 
 
 def test_the_page_says_how_it_was_made():
-    text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too"))
+    text = page_text(TABLE, RUNS, replace(FACTS, encoder_is="trained too", note="Odd rows."))
     assert text.startswith("# A table\n")
     for part in ("`sureshot reproduce t --seeds 2`; seeds 0, 1;", "trained on A train",
                  "chosen on A val, tested once", "encoder `tiny`, trained too", "3 epochs",
-                 "No post-processing"):  # fmt: skip
+                 "No post-processing", "\n\nOdd rows.\n\n"):  # fmt: skip
         assert part in text
 
 

@@ -459,12 +459,13 @@ def write_pages(folder: Path) -> list[Path]:
     with contextlib.suppress(SureshotError):  # no matplotlib
         save_figure(draw_gaps(tested), folder / PICTURE)
         written.append(folder / PICTURE)
-    doses = [
-        line
-        for table in load_tables().values()
-        if table.option
-        for line in dose_lines(table, responses(table, places))
-    ]
+    doses = list[str]()
+    for table in load_tables().values():
+        if table.option:
+            doses += dose_lines(table, responses(table, places))
+            abouts = [one / f"{table.name}.json" for one in places]
+            notes = [_facts(about).note for about in abouts if about.exists()]
+            doses += [line for note in dict.fromkeys(notes) if note for line in (note, "")]
     write_text(folder / VERDICTS, "\n".join(verdict_lines(tested, doses)) + "\n")
     pages = [page for one in tested for page in one.pages]
     for pattern in ("*.md", "*/README.md", "*/doubts.md"):
@@ -667,7 +668,7 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
         return
     yield f"**Does uncertainty help to find videos?** {_effect(tested)}"
     yield ""
-    yield f"**Could we have detected an effect?** {_power(decided)}"
+    yield f"**Could we have detected an effect?** {_power(tested)}"
     confidence = {one.name: part for one in tested if (part := _confidence(one))}
     if confidence:
         said = "; ".join(f"on {name}, {part}" for name, part in confidence.items())
@@ -732,9 +733,16 @@ def effect_lines(tested: Sequence[Tested]) -> Iterator[str]:
                 yield f"| {one.name}: {measure} | {' | '.join(cells)} |"
 
 
-def _power(decided: Sequence[Finding]) -> str:
-    oracles = [found for found in decided if found.claim.decided_with == _ORACLES]
-    works = [f for f in oracles if f.decision.verdict == "supported" and f.gap is not None]
+def _power(tested: Sequence[Tested]) -> str:
+    decided = [found for one in tested for found in one.decided]
+    works: dict[str, Gap] = {}  # what an oracle gains, where that is first shown
+    for one in tested:
+        for found in (*one.findings, *one.sums):
+            if found.gap is None or found.claim.decided_with != _ORACLES:
+                continue
+            if found.decision.verdict == "supported":
+                summed = ", on the sum of recalls" if found in one.sums else ""
+                works.setdefault(found.claim.says + summed, found.gap)
     sizes = [
         found.decision.visible
         for found in decided
@@ -747,7 +755,7 @@ def _power(decided: Sequence[Finding]) -> str:
     )
     if not works:
         return f"Not shown: no oracle helped; by the numbers alone, {visible}. {spreads}"
-    parts = [f"{found.claim.says} ({_size(found.gap)})" for found in works if found.gap]
+    parts = [f"{says} ({_size(gap)})" for says, gap in works.items()]
     return (
         "For eta, yes. Eta estimates which negatives in a batch are really positives; with the "
         f"ground truth in its place, results improve: {_listed(parts)}. By the numbers alone, "

@@ -698,8 +698,21 @@ def _effect(tested: Sequence[Tested]) -> str:
     return (
         f"On frozen features, with {LEAST_SEEDS} seeds, {seen} in R@1: the same system and weights "
         f"without the mechanism. The upper ends of the intervals on {tested[0].title} are "
-        f"{_listed(ends)}.{open_ones} Nothing is known yet of an encoder that is tuned end to end, "
-        "as the papers tune theirs."
+        f"{_listed(ends)}.{open_ones}{_of_sums(tested)} Nothing is known yet of an "
+        "encoder that is tuned end to end, as the papers tune theirs."
+    )
+
+
+def _of_sums(tested: Sequence[Tested]) -> str:
+    """How many gaps in the sum of recalls are gains, and how many are losses."""
+    sums = [summed for one in tested for _, _, summed in _mechanisms(one) if summed]
+    verdicts = [found.decision.verdict for found in sums if found.decision.verdict in _DECIDED]
+    if not verdicts:
+        return ""
+    gains, losses = verdicts.count("supported"), verdicts.count("contradicted")
+    return (
+        f" On the sum of the recalls of both directions, {gains} of {len(verdicts)} gaps are gains "
+        f"and {losses} are losses."
     )
 
 

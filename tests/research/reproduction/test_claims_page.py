@@ -19,6 +19,7 @@ from benchmarks.claims_page import (
 
 from sureshot.files import write_json
 from sureshot.metrics.confidence import auroc
+from sureshot.metrics.intervals import Decision
 from sureshot.metrics.published import rows_of_table
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import find_table, load_tables
@@ -230,6 +231,9 @@ def test_three_paragraphs_answer(results):
     assert "| +0.0 [" in effects and "] ruled out |" in effects
     assert "a known eta helps CLIP4Clip (+" in see and "would have been visible" in see
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
+    duq = next(one for one in tested.findings if one.claim.less == "DUQ, means only")
+    sums = [replace(duq, decision=Decision("supported", 1.0))]
+    assert "1 of 1 gaps are gains and 0 are" in next(answer_lines([replace(tested, sums=sums)]))
     findings = [one for one in tested.findings if one.claim.more != "UATVR"]
     find, *_ = answer_lines([replace(tested, findings=findings)])
     assert " Not run often enough to say: UATVR's uncertainty. " in find

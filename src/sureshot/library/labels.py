@@ -329,7 +329,9 @@ def _moment(value: Any) -> JudgedMoment:
         kinds = isinstance(video, str) and isinstance(right, bool | None)
         whole = {"start", "end"}.isdisjoint(value) or {"start", "end"} <= value.keys()
         if kinds and video.strip() and isinstance(digest, str) and whole and 0 <= start < end:
-            return JudgedMoment(Path(video), right, float(start), float(end), digest)
+            return JudgedMoment(
+                video=Path(video), right=right, start=float(start), end=float(end), digest=digest
+            )
     except (TypeError, KeyError, AttributeError):
         pass
     raise ValueError(

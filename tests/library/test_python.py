@@ -125,6 +125,17 @@ def test_a_hit_gives_its_frame_and_its_clip(films, tmp_path: Path) -> None:
         hit.clip(tmp_path / "green.mov")
 
 
+@pytest.mark.parametrize("rate", [0, -1, float("nan"), float("inf")])
+def test_a_frame_rate_that_cannot_be_is_refused(films, tmp_path: Path, rate: float) -> None:
+    for number in range(2):
+        Image.fromarray(GREEN).save(tmp_path / f"{number}.png")
+    hit = replace(films.search("green", limit=1)[0], path=tmp_path)
+    for use in (lambda: hit.frame(rate=rate), lambda: hit.clip(tmp_path / "c.mp4", rate=rate)):
+        with pytest.raises(SureshotError, match=f"frame rate of {rate:g}.*give one above 0"):
+            use()
+    assert len(list(tmp_path.iterdir())) == 2
+
+
 def test_a_hit_whose_file_went_meanwhile_says_so(tmp_path: Path, films, library: Library) -> None:
     (hit,) = films.search("green", limit=1)
     gone = replace(hit, path=tmp_path / "moved.mp4")

@@ -284,8 +284,17 @@ def test_a_video_without_a_frame_rate_is_named(camera, tmp_path):
     clip = film(tmp_path / "a.ts", greys([90]), times=[0])
     exported = export(answer(hit(clip, 1, 0.0, 1.0), hit(camera, 2)), tmp_path, format="fcpxml")
     assert exported.failed == ((clip, "states no frame rate, which editors need"),)
-    rows = list(csv.DictReader(written("csv", tmp_path, hit(clip)).read_text().splitlines()))
-    assert [row["start_timecode"] for row in rows] == [""]
+    # One frame in five seconds is less than a timecode counts.
+    slow = film(tmp_path / "slow.mp4", greys([10, 90, 170]), rate=1, times=[0, 5000, 10000])
+    exported = export(answer(hit(slow, 1, 0.0, 5.0), hit(camera, 2)), tmp_path / "b", format="edl")
+    assert (
+        exported.failed[0][0] == slow
+        and "frames per second, and editors count no fewer" in exported.failed[0][1]
+    )
+    for one in (clip, slow):
+        table = written("csv", tmp_path, hit(one, 1, 0.0, 1.0), overwrite=True).read_text()
+        assert [row["start_timecode"] for row in csv.DictReader(table.splitlines())] == [""]
+    assert export(answer(hit(slow, 1, 0.0, 5.0)), tmp_path / "b").failed == ()
 
 
 def test_nothing_is_half_written_or_replaced_unasked(camera, tmp_path):
@@ -299,6 +308,10 @@ def test_nothing_is_half_written_or_replaced_unasked(camera, tmp_path):
     assert not gone.written and not list((tmp_path / "none").iterdir())
     with pytest.raises(SureshotError, match="There is no format 'xml'; choose clips, otio, fcpxml"):
         export(answer(hit(camera)), tmp_path, format="xml")
+    for pad in (-1.0, float("nan"), float("inf")):
+        with pytest.raises(SureshotError, match=f"--pad is {pad:g}; give seconds, 0 or more"):
+            export(answer(hit(camera)), tmp_path / "padded", pad=pad)
+    assert not (tmp_path / "padded").exists()
     with pytest.raises(SureshotError, match="--copy is about clips"):
         export(answer(hit(camera)), tmp_path, format="edl", copy=True)
 

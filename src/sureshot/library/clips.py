@@ -110,6 +110,8 @@ def export(
     check_format(format)
     if copy and format != "clips":
         raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
+    if not 0 <= pad < math.inf:
+        raise ArgumentError(f"{option('pad')} is {pad:g}; give seconds, 0 or more.")
     folder = absolute(to)
     try:
         folder.mkdir(parents=True, exist_ok=True)

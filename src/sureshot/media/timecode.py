@@ -23,6 +23,7 @@ _RATES = tuple(
 )
 _NEAR = 0.0004  # share by which a rate may miss one of these that it means; 29.97 and 30 are 0.001
 _VARIES = 0.1  # share of a frame by which its length differs from the others
+_LEAST = Fraction(9, 10)  # frames per second that a timecode can count
 _PROBED = 300  # packets that are looked at where a file has no table of its frames
 _TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)([:;.,])(\d{2,3})")
 
@@ -64,6 +65,11 @@ def read_timing(path: Path) -> Timing:
         with open_container(path) as container:
             stream = picture_stream(container)
             rate, varies = _rate(container, stream)
+            if rate < _LEAST:
+                raise VideoError(
+                    f"has {float(rate):.3g} frames per second, and editors count no fewer than 1; "
+                    "export it as clips"
+                )
             stated = stream.metadata | container.metadata
             written = next((v for k, v in stated.items() if k.lower() == "timecode"), "")
             seconds = float((stream.duration or 0) * (stream.time_base or 0))

@@ -462,6 +462,8 @@ def frames_at(
         rate: frames per second of a folder of frames.
     """
     if path.is_dir():
+        if not 0 < rate < math.inf:
+            raise VideoError(f"cannot be shown at a frame rate of {rate:g}; give one above 0")
         files = frames_in(path)
         numbers = [math.floor((time + _INSTANT) * rate) for time in times]
         shown = [files[min(max(number, 0), len(files) - 1)] for number in numbers]

@@ -81,10 +81,9 @@ def banked(request, plain, features, tmp_path, monkeypatch) -> Case:
     """The same model with a bank, of captions that correct scores or do not, and of videos."""
     scorer = plain.scorer
     home = Path(scorer.name)
-    if scorer.model is None:  # an encoder by name looks for what belongs to it where it is called
-        monkeypatch.chdir(tmp_path)
-        home = tmp_path / scorer.name
-        home.mkdir()
+    if scorer.model is None:  # an encoder by name has no folder of its own
+        home = tmp_path
+        monkeypatch.setattr("sureshot.models.hub_bank.checkpoint_folder", lambda name: home)
     reads_words = scorer.model is not None and scorer.model.system.reads_words
     kept = stored_videos(scorer, features)
     Bank(

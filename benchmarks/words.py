@@ -31,7 +31,7 @@ from sureshot.store.lines import FoundLine
 from sureshot.text import is_empty_word
 from sureshot.trust.card import Logistic
 
-SIZES = (30, 100, 300, 1000)  # lines of a library
+SIZES = (30, 100, 300, 1000, 2000)  # lines of a library
 QUERIES = 40  # of each library, and as many of captions that are not in it
 _ALIKE = {"O": "0", "I": "l", "L": "1", "S": "5", "B": "8", "E": "F", "A": "4", "T": "7"}
 _OTHER = {
@@ -134,7 +134,7 @@ def asked(every: Sequence[Item], source: Source, libraries: int, seed: int) -> l
             ]
             # A line that another video has word for word is as right.
             right = np.array([one.line.text == item.lines[source] for one in found])
-            done.append(Asked(kind, found, signals(query, found), right))
+            done.append(Asked(kind, found, signals(query, found, size), right))
     return done
 
 

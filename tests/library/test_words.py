@@ -201,3 +201,14 @@ def test_a_clip_is_exported_with_its_part_of_the_subtitles(tmp_path, run):
     clip, said = done.written
     assert clip.suffix == ".mp4" and said.name == clip.with_suffix(".en.srt").name
     assert said.read_text() == "1\n00:00:01,000 --> 00:00:02,000\nWe meet at the station at noon\n"
+
+
+def test_a_sentence_that_is_said_describes_a_video_best(tmp_path, videos, run):
+    run()
+    searcher = open_index(tmp_path / "db")
+    sentences = ["red", "the password is swordfish"]
+    said = searcher.describe(videos / "film.mp4", sentences)
+    assert said.ranked[0].text == sentences[1] and said.ranked[0].lines[0].start == 1.2
+    assert "said in the subtitles" in repr(said)
+    shown = searcher.describe(videos / "film.mp4", sentences, at=5)
+    assert not any(one.lines for one in shown)

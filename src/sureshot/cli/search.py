@@ -225,6 +225,8 @@ class _Desk:
         when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
         line = f"{hit.rank}  {when}  {hit.score:z.3f}  {'  '.join(terminal.videos_of(hit))}"
         self._out.print(Text(line, overflow="fold"))
+        for words in hit.lines:
+            self._out.print(Text(f"   {words.said}", overflow="fold"))
         if not self._explained:
             self._explained = True
             self._out.print(_keys(_HIT))

@@ -299,7 +299,10 @@ def print_descriptions(out: Console, found: Descriptions) -> None:
     print_notes(out, found.warnings)
     table = _table("", "score", "sentence")
     for row in found.ranked:
-        table.add_row(str(row.rank), f"{row.score:z.3f}", Text(plain(row.text), overflow="fold"))
+        text = Text(plain(row.text), overflow="fold")
+        for line in row.lines:
+            text.append(f"\n{line.said}", _SAID)
+        table.add_row(str(row.rank), f"{row.score:z.3f}", text)
     print_table(out, table)
     out.print(Text("".join(NOT_CALIBRATED), "dim"))
 

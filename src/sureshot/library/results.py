@@ -577,11 +577,13 @@ class Description:
 
     Attributes:
         text: the sentence.
+        lines: words of the video that say it, where it is indexed; such a sentence comes first.
     """
 
     rank: int
     text: str
     score: float
+    lines: tuple[LineMatch, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -611,7 +613,15 @@ class Descriptions:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        texts = [{"rank": d.rank, "text": d.text, "score": round(d.score, 6)} for d in self.ranked]
+        texts = [
+            {
+                "rank": d.rank,
+                "text": d.text,
+                "score": round(d.score, 6),
+                "lines": [line.to_dict() for line in d.lines],
+            }
+            for d in self.ranked
+        ]
         return {
             "schema": JSON_SCHEMA,
             "video": printable(self.video),
@@ -624,7 +634,11 @@ class Descriptions:
 
     def __repr__(self) -> str:
         head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"
-        rows = [f"{d.rank:>4}  {d.score:z6.3f}  {plain(d.text)}" for d in self.ranked]
+        rows = [
+            f"{d.rank:>4}  {d.score:z6.3f}  {plain(d.text)}"
+            + "".join(f"\n              {line.said}" for line in d.lines)
+            for d in self.ranked
+        ]
         return "\n".join([head, *(f"note: {plain(w)}" for w in self.warnings), *rows])
 
     def _repr_html_(self) -> str:

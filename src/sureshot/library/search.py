@@ -539,7 +539,8 @@ class Searcher:
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
     ) -> Descriptions:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
-        return _ranked(video, texts, at, self.encoder, self._comparing, self.store)
+        ranked = _ranked(video, texts, at, self.encoder, self._comparing, self.store)
+        return self._words.described(ranked)
 
     def lines(self, video: str | Path) -> list[Line]:
         """The indexed words of a video in the order of time."""

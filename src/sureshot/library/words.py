@@ -19,7 +19,7 @@ from sureshot.errors import StoreError
 from sureshot.library.confidence import CONFIDENT
 from sureshot.library.file_names import all_words, name_parts
 from sureshot.library.ranking import PER_VIDEO, Query
-from sureshot.library.results import Answer, Confidence, Hit, LineMatch, Status
+from sureshot.library.results import Answer, Confidence, Descriptions, Hit, LineMatch, Status
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
@@ -28,18 +28,20 @@ from sureshot.store.vector_search import Selection
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.8  # probability from which words alone make an answer
+_SAID = 0.75  # of searches for what is there, the share that words answer, not pictures alone
 LIKELY = 0.05  # probability below which a line is not shown
 _NEAR = 1.0  # seconds between lines of one moment
 _SHORTEST = 1.0  # seconds of a hit
 _SHOWN = 3  # lines of a moment
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
-SIGNALS = ("similarity", "words", "in a row", "letters", "ahead")
+SIGNALS = ("similarity", "words", "in a row", "letters", "ahead", "query", "lines")
+_MOST = 3000  # lines; with more of them percentages were not fitted
 # benchmarks/words.py --fit, seed 0
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (9.38, 0.69, -3.38, 2.51, 3.51, -8.77),
-    "picture": (6.39, -2.62, -6.15, 8.52, 3.97, -7.04),
-    "speech": (8.16, 0.49, -1.88, 1.31, 3.78, -7.67),
+    "subtitles": (7.46, 3.21, 0.05, 0.68, 3.03, 1.75, -0.19, -10.72),
+    "picture": (5.34, -3.03, -4.44, 11.22, 3.32, 1.36, -0.41, -7.67),
+    "speech": (7.46, 3.21, 0.05, 0.68, 3.03, 1.75, -0.19, -10.72),
 }
 _VALID_FOR = "lines made of MSR-VTT captions"
 
@@ -83,8 +85,13 @@ def _stem(word: str) -> str:
     return word
 
 
-def signals(query: str, found: Sequence[FoundLine]) -> Float[np.ndarray, "lines 5"]:
-    """The signals of lines, in the order of `SIGNALS`; the last one is among all of them."""
+def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 7"]:
+    """The signals of lines that were found among so many, in the order of `SIGNALS`.
+
+    They are the similarity of the sentences; the shares of the words of the query, of the most that
+    follow each other and of its triples of letters that the line has; how far the sum of these is
+    ahead of the best other line; the logarithms of the numbers of words asked and lines searched.
+    """
     stems, words, letters = set(parts(query)), all_words(query), _triples(query)
     rows = [
         (
@@ -98,7 +105,9 @@ def signals(query: str, found: Sequence[FoundLine]) -> Float[np.ndarray, "lines 
     values = np.array(rows, float).reshape(len(found), 4)
     total = values.sum(1)
     first, second = sorted([*total, 0.0, 0.0], reverse=True)[:2]
-    return np.column_stack([values, total - np.where(total == first, second, first)])
+    ahead = total - np.where(total == first, second, first)
+    sizes = np.log([len(stems) + 1, min(max(lines, 1), _MOST)])
+    return np.column_stack([values, ahead, np.tile(sizes, (len(found), 1))])
 
 
 def _in_a_row(asked: Sequence[str], said: Sequence[str]) -> int:
@@ -120,15 +129,18 @@ def _triples(text: str) -> set[str]:
 
 
 def probabilities(
-    found: Sequence[FoundLine], values: Float[np.ndarray, "lines 5"], prior: float | None = None
-) -> Float[np.ndarray, " lines"]:
-    """Probability of each line that it is meant, one in two searches being for what is there."""
+    found: Sequence[FoundLine], values: Float[np.ndarray, "found 7"], prior: float | None = None
+) -> Float[np.ndarray, " found"]:
+    """Probability of each line that it is meant.
+
+    Args:
+        prior: share of searches for what is there, in pictures or words; None is one half.
+    """
     weights = np.array([WEIGHTS[one.line.source] for one in found])
     weights = weights.reshape(len(found), len(SIGNALS) + 1)
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
-    if prior is not None and prior < 1:
-        logits += math.log(prior / (1 - prior))
-    right = 1 / (1 + np.exp(-logits))
+    said = _SAID * (0.5 if prior is None else prior)  # one half where weights were fitted
+    right = 1 / (1 + np.exp(-logits - math.log(said / (1 - said))))
     return right / max(float(right.sum()), 1.0)
 
 
@@ -172,6 +184,19 @@ class Words:
             return replace(answer, warnings=(*answer.warnings, nothing))
         return _merged(answer, asked, scored) if scored else answer
 
+    def described(self, found: Descriptions) -> Descriptions:
+        """Sentences for a video, those first that are said or written in it."""
+        if not self._count(found.video):
+            return found
+        rows = []
+        for one in found:
+            scored = self._scored(Query(text=one.text, codes=None, folder=found.video))
+            heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
+            rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
+        rows.sort(key=lambda row: (not row.lines, row.rank))
+        ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
+        return replace(found, ranked=ranked)
+
     def _scored(self, asked: Query) -> list[_Scored]:
         """Lines that are likeliest meant, the likeliest first."""
         from sureshot.models.encoders.bundled import sentence_encoder
@@ -183,7 +208,7 @@ class Words:
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
         found = self._one_of_copies(found)
-        values = signals(text, found)
+        values = signals(text, found, self._count(asked.folder))
         shares = probabilities(found, values, asked.prior)
         wanted = set(parts(text))
         return [
@@ -205,6 +230,11 @@ def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
     """Words of a line that a query has, as they are written there."""
     words = dict.fromkeys(re.findall(r"\w+", line.text))
     return tuple(word for word in words if wanted & set(parts(word)))
+
+
+def _is_at(one: _Scored, at: float | None) -> bool:
+    line = one.found.line
+    return at is None or line.start - _NEAR <= at <= line.end + _NEAR
 
 
 def _match(one: _Scored) -> LineMatch:

@@ -10,6 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -27,21 +28,24 @@ from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
-SURE = 0.8  # probability from which words alone make an answer
-_SAID = 0.75  # of searches for what is there, the share that words answer, not pictures alone
+SURE = 0.5  # probability from which words alone make an answer
+_SURELY = 0.9  # of a higher prior words have no more, as pictures may have what is there
 LIKELY = 0.05  # probability below which a line is not shown
 _NEAR = 1.0  # seconds between lines of one moment
 _SHORTEST = 1.0  # seconds of a hit
 _SHOWN = 3  # lines of a moment
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
-SIGNALS = ("similarity", "words", "in a row", "letters", "ahead", "query", "lines")
+SIGNALS = (
+    *("similarity", "words", "in a row", "letters", "line", "ahead"),
+    *("query", "rarity", "lines"),
+)
 _MOST = 3000  # lines; with more of them percentages were not fitted
 # benchmarks/words.py --fit, seed 0
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (7.46, 3.21, 0.05, 0.68, 3.03, 1.75, -0.19, -10.72),
-    "picture": (5.34, -3.03, -4.44, 11.22, 3.32, 1.36, -0.41, -7.67),
-    "speech": (7.46, 3.21, 0.05, 0.68, 3.03, 1.75, -0.19, -10.72),
+    "subtitles": (4.53, 3.47, 2.25, 3.99, 1.18, 0.37, 3.49, 0.52, -0.02, -18.85),
+    "picture": (5.77, -2.46, -2.20, 8.30, 2.53, 1.17, 2.83, 0.37, -0.22, -14.01),
+    "speech": (4.53, 3.47, 2.25, 3.99, 1.18, 0.37, 3.49, 0.52, -0.02, -18.85),
 }
 _VALID_FOR = "lines made of MSR-VTT captions"
 
@@ -85,29 +89,49 @@ def _stem(word: str) -> str:
     return word
 
 
-def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 7"]:
+def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 9"]:
     """The signals of lines that were found among so many, in the order of `SIGNALS`.
 
     They are the similarity of the sentences; the shares of the words of the query, of the most that
-    follow each other and of its triples of letters that the line has; how far the sum of these is
-    ahead of the best other line; the logarithms of the numbers of words asked and lines searched.
+    follow each other and of its triples of letters that the line has; the share of the line that
+    the query has; how far the sum of these is ahead of the best other line; the logarithm of the
+    number of words asked, how rare they are in captions, as a few words for what is seen ask for
+    pictures; and the logarithm of the number of lines searched.
     """
     stems, words, letters = set(parts(query)), all_words(query), _triples(query)
-    rows = [
-        (
-            one.similarity,
-            len(stems & set(parts(one.line.text))) / max(len(stems), 1),
-            _in_a_row(words, all_words(one.line.text)) / max(len(words), 1),
-            len(letters & _triples(one.line.text)) / max(len(letters), 1),
+    rows = []
+    for one in found:
+        said = set(parts(one.line.text))
+        both = len(stems & said)
+        rows.append(
+            (
+                one.similarity,
+                both / max(len(stems), 1),
+                _in_a_row(words, all_words(one.line.text)) / max(len(words), 1),
+                len(letters & _triples(one.line.text)) / max(len(letters), 1),
+                both / max(len(said), 1),
+            )
         )
-        for one in found
-    ]
-    values = np.array(rows, float).reshape(len(found), 4)
+    values = np.array(rows, float).reshape(len(found), 5)
     total = values.sum(1)
     first, second = sorted([*total, 0.0, 0.0], reverse=True)[:2]
     ahead = total - np.where(total == first, second, first)
-    sizes = np.log([len(stems) + 1, min(max(lines, 1), _MOST)])
+    counts = _in_captions()
+    rare = np.mean([-math.log((counts.get(stem, 0) + 1) / 1e5) for stem in stems or {""}])
+    sizes = [math.log(len(stems) + 1), float(rare), math.log(min(max(lines, 1), _MOST))]
     return np.column_stack([values, ahead, np.tile(sizes, (len(found), 1))])
+
+
+@lru_cache(maxsize=1)
+def _in_captions() -> dict[str, int]:
+    """How many captions of the bundled model have a word, without its ending."""
+    from sureshot.models.encoders.bundled import words_path
+
+    counts = Counter[str]()
+    for line in words_path().read_text("utf-8").splitlines():
+        word, captions = line.split()
+        counts[_stem(word)] += int(captions)
+    return counts
 
 
 def _in_a_row(asked: Sequence[str], said: Sequence[str]) -> int:
@@ -129,7 +153,7 @@ def _triples(text: str) -> set[str]:
 
 
 def probabilities(
-    found: Sequence[FoundLine], values: Float[np.ndarray, "found 7"], prior: float | None = None
+    found: Sequence[FoundLine], values: Float[np.ndarray, "found 9"], prior: float | None = None
 ) -> Float[np.ndarray, " found"]:
     """Probability of each line that it is meant.
 
@@ -139,8 +163,9 @@ def probabilities(
     weights = np.array([WEIGHTS[one.line.source] for one in found])
     weights = weights.reshape(len(found), len(SIGNALS) + 1)
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
-    said = _SAID * (0.5 if prior is None else prior)  # one half where weights were fitted
-    right = 1 / (1 + np.exp(-logits - math.log(said / (1 - said))))
+    if prior is not None:  # one of three is for words that are there where weights were fitted
+        logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
+    right = 1 / (1 + np.exp(-logits))
     return right / max(float(right.sum()), 1.0)
 
 

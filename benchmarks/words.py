@@ -239,6 +239,7 @@ def measure_films(to: Path, seed: int, per_video: int) -> None:
         (films / f"{video}.srt").write_text("\n".join(cues))
     db = to / "index"
     library.index(films, db=db, words="none")
+    shutil.rmtree(db / "lines.lance", ignore_errors=True)  # of an earlier run
     shown_by = {"sentences": [sentences[video] for video in ids]}
     shown_by["keywords"] = [_keywords(sentences[video], rng) for video in ids]
     searcher, before = library.open_index(db), {}

@@ -1,6 +1,7 @@
 """A card beside an index or a model: when it is used, and what it says of real answers."""
 
 import html
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.errors import ArgumentError
+import sureshot
+from sureshot.errors import ArgumentError, QueryError
 from sureshot.files import CARD
 from sureshot.library.confidence import find_card, judged
 from sureshot.library.results import Answer, FrameScore, Hit
@@ -18,6 +20,7 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.paths import reference_card
 from sureshot.trust.card import Personal
 from sureshot.trust.signals import QueryContext
+from tests.paths import DATA
 from tests.small_library import index
 from tests.trust.worlds import world
 
@@ -115,6 +118,55 @@ def test_real_answers_do_not_contradict_themselves(place, card):
         for shown in (str(answer), answer._repr_html_()):
             assert "".join(answer.verdict) in html.unescape(shown)
     assert len(statuses) > 1
+
+
+def test_what_is_to_be_left_out_gets_no_percentages(place, card):
+    searcher = beside(place, card)
+    for query in ("not red", "red without white", "there isn't any red"):
+        answer = searcher.search(query)
+        assert answer.hits and not answer.has_percentages
+        assert {hit.probability for hit in answer} == {None}
+        assert "No percentages: these show what you asked to leave out." in answer.warnings
+    assert searcher.search("red").has_percentages
+
+
+@pytest.mark.parametrize("wanted", [{"present": True}, {"min": 0.2}, {"prior": 0.9}])
+def test_what_looks_like_a_video_has_no_percentages_to_ask_for(place, card, wanted):
+    searcher = beside(place, card)
+    name = f"--{next(iter(wanted))}"
+    with pytest.raises(QueryError, match=f"{name} is about percentages, .* leave it out"):
+        searcher.like(searcher.search("red")[0].path, **wanted)
+
+
+@pytest.fixture(scope="module")
+def streets(tmp_path_factory):
+    """Folders of real clips, of which thirteen show a car, and of the same others alone."""
+    source = DATA / "msrvtt"
+    if not source.is_dir():
+        pytest.skip("SURESHOT_DATA names no folder with msrvtt/")
+    said: dict[str, list[str]] = {}
+    for row in json.loads((source / "MSRVTT_data.json").read_text("utf-8"))["sentences"]:
+        said.setdefault(row["video_id"], []).append(row["caption"])
+    names = (source / "split_test_unshared.txt").read_text("utf-8").split()
+    cars = {name: sum("car" in text.split() for text in said[name]) for name in names}
+    traffic = re.compile(r"cars|vehicle|truck|driv|road|race|racing")
+    others = [name for name in names if not cars[name] and not traffic.search(str(said[name]))]
+    folder = tmp_path_factory.mktemp("streets")
+    for kind, chosen in (("cars", [name for name in names if cars[name] >= 5][:13]), ("none", [])):
+        for name in [*chosen, *others[:30]]:
+            (folder / kind).mkdir(exist_ok=True)
+            (folder / kind / f"{name}.mp4").symlink_to(source / "videos" / f"{name}.mp4")
+        sureshot.index(folder / kind, db=folder / f"{kind}.idx")
+    return folder
+
+
+def test_many_right_videos_are_no_doubt(streets):
+    many = open_index(streets / "cars.idx").search("car")
+    assert many.verdict[0] == "Many of your videos seem to show this"
+    assert min(hit.probability for hit in many[:5]) > 0.25
+    none = open_index(streets / "none.idx").search("car")
+    assert "Many" not in "".join(none.verdict)
+    assert max(hit.probability for hit in none) < 0.25
 
 
 def test_weak_hits_can_be_left_out(place, card):

@@ -126,9 +126,14 @@ def test_every_file_name_can_be_printed(name):
 def sure(status: Status, right: float = 0.57, present: float = 0.8, **values) -> Answer:
     known = {"coverage": 0.9, "plausible": 19, "prior": 0.5}
     confidence = Confidence(right=right, valid_for="mine", **known | values)
-    hits = dataclasses.replace(hit(), probability=right), hit(2)
+    hits = dataclasses.replace(hit(), probability=right), hit(2, "/v/b.mp4")
     made = dataclasses.replace(answer(*hits), status=status, confidence=confidence)
     return dataclasses.replace(made, present=present)
+
+
+def backwards(found):
+    """The same answer, its hits in another order."""
+    return dataclasses.replace(found, hits=found.hits[::-1])
 
 
 @pytest.mark.parametrize(
@@ -149,6 +154,28 @@ def sure(status: Status, right: float = 0.57, present: float = 0.8, **values) ->
             sure("several plausible", plausible=None),
             "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's "
             "not in your videos. Too many fit about as well for a short list.",
+        ),
+        # Near ties of a keyword are many right videos, not a doubt.
+        (
+            sure("several plausible", expected=3.2),
+            "Many of your videos seem to show this: 57% that the first result is right, 23% that a "
+            "later one is, 20% that it's not in your videos.",
+        ),
+        (
+            sure("confident", 0.91, 0.95, expected=6.0),
+            "91% sure that the first result is right; 4% that a later one is, 5% that it's not in "
+            "your videos. Many of your videos seem to show this.",
+        ),
+        (
+            sure("probably not here", 0.08, 0.2, expected=3.0),
+            "Probably not in your videos: 80%, 8% that the first result is right, 12% that a later "
+            "one is.",
+        ),
+        # The newest are first.
+        (
+            backwards(sure("several plausible")),
+            "Not sure: 57% that result 1 is right, 23% that another one is, 20% that it's not in "
+            "your videos. If it's there, it's among results 1 to 19 in 90% of searches.",
         ),
         # One video out of one says nothing.
         (
@@ -182,7 +209,7 @@ def test_percentages_are_seen_wherever_an_answer_is_shown():
     lines = repr(found).splitlines()
     assert lines[1] == "".join(found.verdict)
     assert lines[2].split() == ["1", "0:02", "57%", "0:01-0:05", "0.500", "/v/a.mp4"]
-    assert lines[3].split() == ["2", "0:02", "0:01-0:05", "0.500", "/v/a.mp4"]
+    assert lines[3].split() == ["2", "0:02", "0:01-0:05", "0.500", "/v/b.mp4"]
     assert lines[2].index("0:01") == lines[3].index("0:01")
     table = found._repr_html_()
     assert "<td>57%</td>" in table and "<th>right</th>" in table and "Not sure: 57%" in table

@@ -510,6 +510,10 @@ def search(
             "prior": _share(prior, "prior", above=True, whole=True) if prior else None,
             "present": present,
         }
+    else:  # which refuses them
+        wanted |= {"present": True} if present else {}
+        wanted |= {"min": _share(min, "min")} if min != "0%" else {}
+        wanted |= {"coverage": coverage} if coverage != "90%" else {}
     show = partial(_print, as_json=as_json, dated=_is_dated(sort, since, until))
     if asks:
         converse(searcher, wanted, as_json=as_json)

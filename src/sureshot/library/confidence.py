@@ -18,7 +18,7 @@ from sureshot.models.hub_bank import Bank, home_of
 from sureshot.paths import index_folder, reference_card
 from sureshot.text import counted, plain
 from sureshot.trust.card import Calibration, load_card
-from sureshot.trust.signals import QueryContext
+from sureshot.trust.signals import RESULTS, QueryContext
 
 CONFIDENT = 0.8  # probability from which a first hit is called sure, or its video here
 _LONGEST = 50  # moments of a list that somebody looks through, at most
@@ -117,6 +117,7 @@ def judged(
             right=float(right[number, 0]),
             coverage=coverage,
             plausible=few,
+            expected=float(right[number, :RESULTS].sum()),
             prior=card.prior if prior is None else prior,
             valid_for=describe_card(card),
             personal=card.is_personal,

@@ -123,9 +123,10 @@ _NAMES = """
     olivia oscar paul peter richard robert ryan sarah simon sofia sophia steve susan thomas tim tom
     william
 """
+_NEGATION = "does not understand {}"
 # What a picture does not show, by what this model lacks: the words it is asked for with.
 _LIMITS = {
-    "does not understand {}": r"not|no|without|never|nobody|nothing|none|neither|except|\w+n['’]t",
+    _NEGATION: r"not|no|without|never|nobody|nothing|none|neither|except|\w+n['’]t",
     "hears nothing ({})": (
         r"(?<!sing a )(?<!singing a )(?<!sings a )(?:music(?! videos?)|songs?)|sounds?"
         r"|nois(?:es?|y)|loud(?:ly)?|audio|voices?|melody|melodies|lyrics|silence|silent|soundtracks?|hear[sd]?"
@@ -179,6 +180,16 @@ def limits(text: str, vocabulary: Vocabulary | None) -> str:
     if not lacks:
         return ""
     return f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
+
+
+def is_negated(text: str) -> bool:
+    """Whether a text says what is not to be seen, for which models find just that.
+
+    Examples:
+        >>> is_negated("not a car"), is_negated("a knot")
+        (True, False)
+    """
+    return bool(_limits(False)[_NEGATION].search(text))
 
 
 _SHOWN = 3  # words that are named

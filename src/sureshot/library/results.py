@@ -5,6 +5,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
@@ -54,6 +55,7 @@ def _rounded(probability: float | None) -> float | None:
 
 
 _PIECES = 3  # of a scene that are named
+_MANY = 2.5  # right moments among the first ten, on average, from which many are said to be right
 WEAK = 0.2  # probability below which a hit is called weak
 
 
@@ -359,6 +361,7 @@ class Confidence:
             no list to look through, or where the labels were too few to promise one.
         prior: share of searches that are for what is here, as it was counted in; 1 where that is
             known.
+        expected: how many of the ten best moments are right, on average.
         valid_for: what the labels were of, in words.
         personal: whether judgements of the library itself moved the numbers.
         reference: what other footage alone the numbers were learned on, such as "photographs"; then
@@ -372,10 +375,12 @@ class Confidence:
     valid_for: str
     personal: bool = False
     reference: str = ""
+    expected: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return asdict(self) | {"right": round(self.right, 4), "prior": round(self.prior, 4)}
+        numbers = {name: round(getattr(self, name), 4) for name in ("right", "prior", "expected")}
+        return asdict(self) | numbers
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -437,8 +442,8 @@ class Answer:
         first, absent = round(100 * known.right), round(100 * (1 - self.present))
         later = max(0, 100 - first - absent)
         chances = [
-            (known.right, first, "that the first result is right"),
-            (later / 100, later, "that a later one is"),
+            (known.right, first, f"that {self._first} is right"),
+            (later / 100, later, f"that {'a later' if self._is_ranked else 'another'} one is"),
             (1 - self.present, absent, "that it's not in your videos"),
         ]
         rest = [f"{percent(share)} {what}" for share, points, what in chances if points]
@@ -448,8 +453,29 @@ class Answer:
         if self.status == "confident":
             sure = percent(known.right)
             also = f"; {', '.join(rest[1:])}" if rest[1:] else ""
-            return f"{sure[0].upper()}{sure[1:]} sure", f" that the first result is right{also}."
+            many = f" {self._many}." if self._many else ""
+            return f"{sure[0].upper()}{sure[1:]} sure", f" that {self._first} is right{also}.{many}"
+        if self._many:
+            return self._many, f": {', '.join(rest)}."
         return "Not sure", f": {', '.join(rest)}.{self._list}"
+
+    @property
+    def _is_ranked(self) -> bool:
+        """Whether the hits are in the order of their ranks."""
+        return all(one.rank < two.rank for one, two in pairwise(self.hits))
+
+    @property
+    def _first(self) -> str:
+        """What the best hit is called."""
+        return "the first result" if self._is_ranked else "result 1"
+
+    @property
+    def _many(self) -> str:
+        """That many seem to be right, where the percentages add up to that; else empty."""
+        if self.confidence is None or self.confidence.expected < _MANY:
+            return ""
+        several = len({hit.path for hit in self.hits}) > 1
+        return f"Many {'of your videos' if several else 'moments'} seem to show this"
 
     @property
     def _list(self) -> str:
@@ -461,7 +487,8 @@ class Answer:
             return " Too many fit about as well for a short list."
         there = "It's" if known.prior == 1 else "If it's there, it's"
         chance = f"{100 * known.coverage:g}%"
-        return f" {there} among the first {known.plausible} in {chance} of searches."
+        which = f"{'the first' if self._is_ranked else 'results 1 to'} {known.plausible}"
+        return f" {there} among {which} in {chance} of searches."
 
     @property
     def note(self) -> str:

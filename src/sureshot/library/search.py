@@ -20,6 +20,7 @@ from sureshot.library.file_names import FileNames
 from sureshot.library.query_checks import (
     clean,
     is_foreign,
+    is_negated,
     looks_foreign,
     text_warnings,
 )
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
 
 _MOST = 24  # windows of a long video that are looked at
 _FOREIGN = "No percentages: they hold for words that the model knows."
+_NEGATED = "No percentages: these show what you asked to leave out."
+_NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
 _ONLY_NAMES = "Only names were searched, as the model knows no word of this."
 _FOLDED = 20  # moments whose copies are no rivals of theirs
@@ -523,6 +526,12 @@ class Searcher:
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")
         began = time.perf_counter()
         check_sort(sort)
+        for name in _NO_SHARES:
+            if name in options:
+                raise QueryError(
+                    f"{option(name)} is about percentages, which an answer to a photo or video has "
+                    "none of; leave it out."
+                )
         self._select(options)
         path = absolute(video)
         looks = MeanFrames()
@@ -645,6 +654,8 @@ class Searcher:
             # Captions and judgements alike are about words that the model knows.
             if answer.hits and is_foreign(self.encoder, answer.query):
                 answers[row] = _noted(answer, _FOREIGN)
+            elif answer.hits and is_negated(answer.query):
+                answers[row] = _noted(answer, _NEGATED)
             elif ranking.hits:
                 rows.append(row)
         if not rows:

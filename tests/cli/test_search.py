@@ -88,6 +88,13 @@ def test_words_that_look_like_options_come_after_two_dashes(sureshot, library):
     assert answer["query"] == "--red -k"
 
 
+@pytest.mark.parametrize("wanted", [["--present"], ["--min", "20%"], ["--coverage", "80%"]])
+def test_a_search_by_a_video_refuses_what_is_about_percentages(sureshot, library, wanted):
+    video = library.videos / "scenes.mp4"
+    ran = sureshot("search", "--like", video, *wanted, "--db", library.db)
+    assert ran.code and f"{wanted[0]} is about percentages" in ran.err
+
+
 def test_an_empty_index_is_no_error_and_an_empty_list(sureshot, tmp_path):
     (tmp_path / "v").mkdir()
     index(str(tmp_path / "db"), tmp_path / "v")

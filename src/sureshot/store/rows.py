@@ -75,7 +75,7 @@ class IndexSettings(Ranged):
     decode: Decode = "auto"
     frame_rate: Annotated[float, Within(0.001, 1000.0)] = 1.0
     decode_window: Annotated[float, Within(0.0, 30.0)] = 10.0
-    still: Annotated[float, Within(0.0, 64.0)] = 16.0
+    still: Annotated[float, Within(0.0, 64.0)] = 24.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,10 @@
 
 Lines are captions of MSR-VTT. A query quotes a piece of a line, names some of its words in any
 order, says it in other words by rules, or is another caption of the same video that has half of its
-words. Half of all queries are about captions that are not there. Text in the picture and speech
-have mistakes such as readers make. Weights are fitted on the training videos; everything else is
-measured on those of the validation and test splits.
+words. A third of all queries are about captions that are not there, and a third are one or two
+words that ask for pictures, of captions that are. Text in the picture and speech have mistakes such
+as readers make. Weights are fitted on the training videos; everything else is measured on those of
+the validation and test splits.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from sureshot.text import is_empty_word
 from sureshot.trust.card import Logistic
 
 SIZES = (30, 100, 300, 1000, 2000)  # lines of a library
-QUERIES = 40  # of each library, and as many of captions that are not in it
+QUERIES = 40  # of each kind in a library
 _ALIKE = {"O": "0", "I": "l", "L": "1", "S": "5", "B": "8", "E": "F", "A": "4", "T": "7"}
 _OTHER = {
     **{"man": "guy", "woman": "lady", "girl": "young woman", "boy": "young man", "guy": "man"},
@@ -120,7 +121,7 @@ class Asked(NamedTuple):
 
 
 def asked(every: Sequence[Item], source: Source, libraries: int, seed: int) -> list[Asked]:
-    """Queries in libraries of several sizes, half of them about lines that are not there."""
+    """Queries in libraries of several sizes, a third of them about lines that are there."""
     rng, done = random.Random(seed), []
     texts = {i.lines[source] for i in every} | {q for i in every for q in i.queries.values()}
     texts |= {item.seen for item in every}
@@ -200,7 +201,7 @@ def measure_lines(seed: int, libraries: int) -> None:
             right.append(bool(one.right[top]))
             if one.right.any():
                 by_kind[one.kind].append(right[-1])
-        print(f"{source}: {len(done)} queries, half of them of lines that are not there")
+        print(f"{source}: {len(done)} queries, a third of them for a line that is there")
         for kind, hits in sorted(by_kind.items()):
             print(f"  {kind:>14}: R@1 {100 * np.mean(hits):5.1f} % of {len(hits)}")
         print_calibration(np.array(said), np.array(right))

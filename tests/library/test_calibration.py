@@ -187,6 +187,17 @@ def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_pat
     assert own.right == 0 and own.after < own.before
 
 
+def test_hits_by_words_say_nothing_about_pictures(searcher, carded, place, tmp_path):
+    """The words of twelve queries are right, whose best pictures are wrong; twelve are neither."""
+    labels = []
+    for number, one in enumerate(place.labels[:24]):
+        first = searcher.rivals(one.query)[0][0]
+        said = JudgedMoment(first.path, number < 12, 0.0, 1.0, source="subtitles")
+        seen = JudgedMoment(first.path, False, first.start, first.end)
+        labels.append(Label(one.query, (said, seen) if number < 12 else (said,)))
+    assert calibrated(searcher, written(tmp_path / "labels", labels)).card == carded
+
+
 def test_searches_for_what_is_not_here_lower_the_prior(searcher, carded, place, tmp_path):
     labels = [label(f"red {n}", absent=True) for n in range(12)]
     done = calibrated(searcher, written(tmp_path / "labels", labels))

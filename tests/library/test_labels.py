@@ -254,6 +254,7 @@ def test_what_is_written_is_what_is_read(tmp_path):
         label("d", complete=True),
         Label("e", (*timed, JudgedMoment(DOG, False))),
         Label("f", (JudgedMoment(GOAL, True, 1.0, 4.0, "ab12"), JudgedMoment(odd, False))),
+        Label("g", (JudgedMoment(GOAL, True, 1.0, 4.0, "ab12", "speech"),)),
     ]
     for one in labels:
         append(tmp_path / "judged.jsonl", one)

@@ -11,6 +11,7 @@ import pytest
 import sureshot
 from sureshot import library
 from sureshot.errors import ArgumentError
+from sureshot.library.judging import judge_query
 from sureshot.library.results import LineMatch
 from sureshot.library.search import open_index
 from sureshot.library.words import phrase_of
@@ -224,3 +225,12 @@ def test_an_everyday_word_asks_for_pictures_though_a_line_has_it(
     run()
     said = [hit for hit in search(tmp_path, query) if hit.source == "subtitles"]
     assert bool(said and said[0].rank == 1 and said[0].probability > 0.5) == first
+
+
+def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
+    run()
+    label = judge_query(
+        open_index(tmp_path / "db"), "swordfish", 1, lambda hit: "yes", lambda shown: "absent"
+    )
+    assert [moment.source for moment in label.moments] == ["subtitles"]
+    assert label.state == "present" and label.of_frames().state == "not found"

@@ -184,7 +184,8 @@ def _adapted(
 
 
 def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
-    """What a search finds for a judged query, and what is known of each hit."""
+    """What a search of pictures finds for a judged query, and what is known of each hit."""
+    label = label.of_frames()
     moments, about = searcher.rivals(label.query)
     timed = {moment.video for moment in label.timed}
     relevant, seen = set(label.relevant), set[Path]()

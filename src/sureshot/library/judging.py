@@ -319,7 +319,13 @@ def judge_query(
                     break
                 shown: list[Hit | Copy] = [hit, *hit.copies]
                 moments += [
-                    JudgedMoment(video=m.path, right=verdict == "yes", start=m.start, end=m.end)
+                    JudgedMoment(
+                        video=m.path,
+                        right=verdict == "yes",
+                        start=m.start,
+                        end=m.end,
+                        source=hit.source,
+                    )
                     for m in shown
                 ]
             found = any(moment.right for moment in moments)

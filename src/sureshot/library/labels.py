@@ -15,7 +15,8 @@ together; where they say different things of one moment, the last one holds.
 A video is named by its absolute path, by one from the folder of the file, or by the end of its path
 (``goal.mp4``, ``2024/goal.mp4``, both also without the suffix) if only one in the index ends so.
 What is judged in an index notes the ``digest`` of each video's content too, and so finds a video
-that was moved.
+that was moved, and of a hit by words their ``source``, as the percentages of pictures learn nothing
+from it.
 """
 
 import csv
@@ -34,6 +35,7 @@ from typing import Any, Literal
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line, write_text
 from sureshot.library.query_checks import parse_time
+from sureshot.media.lines import SOURCES, Source
 from sureshot.paths import expand, index_folder
 from sureshot.s3 import ObjectPath, object_path
 from sureshot.settings import LABELS, parse_json, read_text
@@ -54,6 +56,7 @@ class JudgedMoment:
 
     Attributes:
         digest: digest of the video's content, by which it is found when it was moved; else empty.
+        source: what spoke for the hit: its ``frames``, or where its words were read.
     """
 
     video: Path
@@ -61,6 +64,7 @@ class JudgedMoment:
     start: float = 0.0
     end: float = math.inf
     digest: str = ""
+    source: Literal["frames"] | Source = "frames"
 
     @property
     def is_timed(self) -> bool:
@@ -114,6 +118,13 @@ class Label:
         met = [moment.right for moment in known if moment.meets(start, end)]
         return any(met) if met else None
 
+    def of_frames(self) -> "Label":
+        """What it says of pictures; nothing where words were what was looked for."""
+        frames = tuple(moment for moment in self.moments if moment.source == "frames")
+        if self.relevant and not any(moment.right for moment in frames):
+            return Label(self.query)
+        return replace(self, moments=frames)
+
     def updated(self, new: "Label") -> "Label":
         """Both of this query; the later one holds where they speak of the same moment.
 
@@ -136,9 +147,10 @@ class Label:
         value: dict[str, Any] = {"query": self.query, "moments": []}
         for m in self.moments:
             times = {"start": m.start, "end": m.end} if m.is_timed else {}
-            digest = {"digest": m.digest} if m.digest else {}
+            more = {"digest": m.digest} if m.digest else {}
+            more |= {} if m.source == "frames" else {"source": m.source}
             video = {"video": os.fspath(m.video), "right": m.right}
-            value["moments"].append(video | times | digest)
+            value["moments"].append(video | times | more)
         said = {name: True for name in ("absent", "complete") if getattr(self, name)}
         return json.dumps(value | said) + "\n"
 
@@ -325,12 +337,19 @@ def _moment(value: Any) -> JudgedMoment:
     """One of the moments of a line."""
     try:
         video, right, digest = value["video"], value["right"], value.get("digest", "")
+        source = value.get("source", "frames")
         start, end = value.get("start", 0.0), value.get("end", math.inf)
         kinds = isinstance(video, str) and isinstance(right, bool | None)
+        kinds = kinds and source in ("frames", *SOURCES)
         whole = {"start", "end"}.isdisjoint(value) or {"start", "end"} <= value.keys()
         if kinds and video.strip() and isinstance(digest, str) and whole and 0 <= start < end:
             return JudgedMoment(
-                video=Path(video), right=right, start=float(start), end=float(end), digest=digest
+                video=Path(video),
+                right=right,
+                start=float(start),
+                end=float(end),
+                digest=digest,
+                source=source,
             )
     except (TypeError, KeyError, AttributeError):
         pass

@@ -364,6 +364,7 @@ class ShownMoment(BaseModel):
     video: Annotated[str, Field(pattern=r"^[0-9a-f]{32}$")]
     start: Annotated[float, Field(ge=0, le=1e7)]
     end: Annotated[float, Field(ge=0, le=1e7)]
+    source: Literal["frames"] | Source = "frames"
 
 
 class Judgement(BaseModel):
@@ -437,6 +438,7 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
             start=moment.start,
             end=moment.end,
             right=None if body.verdict == "unjudged" else body.verdict == "right",
+            source=moment.source,
         )
         for moment in body.moments
     ]

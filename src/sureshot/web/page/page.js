@@ -593,7 +593,7 @@ async function judge(place, given) {
   if (!button) return; // of a video or a photo there is no verdict
   const verdict = button.getAttribute("aria-pressed") === "true" ? "unjudged" : given;
   const meant = given === "absent" ? answer.hits : [answer.hits[place]];
-  const moments = meant.map(({ id, start, end }) => ({ video: id, start, end }));
+  const moments = meant.map(({ id, start, end, source }) => ({ video: id, start, end, source }));
   try {
     await send("api/judge", { query: answer.query, verdict, moments });
     await recall();

@@ -49,13 +49,14 @@ def test_videos_in_a_bucket_are_indexed_as_files_are(films: Bucket, library, tmp
     done = sureshot.index("s3://films/my films", db=tmp_path / "db", **MADE)
     assert (done.indexed, done.failed) == (5, [])
     reads = [asked for asked in films.asked if asked.is_read]
-    assert (len(reads), films.sent < size + 20_000) == (5, True)
+    # Each is read once for its pictures, and its beginning, all of so small ones, for subtitles.
+    assert (len(reads), films.sent < 2 * size + 20_000) == (10, True)
     assert windows(tmp_path / "db") == windows(library.db)
     films.asked.clear()
     again = sureshot.index("s3://films/my films", db=tmp_path / "db", prune=True)
     assert (again.found, again.unchanged, again.pruned) == (5, 5, 0)
     assert not [asked for asked in films.asked if asked.is_read]
-    assert len(films.asked) < 10  # whatever number of videos there is
+    assert len(films.asked) < 15  # by folders, whatever number of videos there is
     films.client.delete_object(Bucket="films", Key="my films/red.mp4")
     films.put("my films/moved.mp4", library.videos / "scenes.mp4")
     moved = sureshot.index("s3://films/my films", db=tmp_path / "db", prune=True)

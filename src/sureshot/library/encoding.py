@@ -16,7 +16,7 @@ from jaxtyping import Float
 from threadpoolctl import threadpool_limits
 
 from sureshot.errors import VideoError
-from sureshot.media.dates import read_shot
+from sureshot.media.dates import Shot, read_shot
 from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
@@ -293,8 +293,8 @@ def _decode(
 ) -> Iterator[_Part | VideoRecord]:
     """The windows of one video, then what is known of it, or why it failed."""
     try:
-        note = yield from _decode_windows(source, settings, encoder)
-        shot, digest = read_shot(source), content_digest(source)
+        note, shot = yield from _decode_windows(source, settings, encoder)
+        digest = content_digest(source)
         if _stamp(source) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
         yield record_of(source, digest=digest, note=note, shot=shot.time, shot_from=shot.source)
@@ -319,8 +319,8 @@ def _given_up(source: Source) -> VideoRecord:
 
 def _decode_windows(
     source: Source, settings: IndexSettings, encoder: Encoder
-) -> Generator[_Part, None, str]:
-    """The windows of one video; returns what was wrong with it."""
+) -> Generator[_Part, None, tuple[str, Shot]]:
+    """The windows of one video; returns what was wrong with it, and when it was recorded."""
     step = settings.window / settings.frames
     longest = min(settings.decode_window, settings.window) if _looks(settings) else settings.window
     count = 0
@@ -339,7 +339,7 @@ def _decode_windows(
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
-    return video.note
+    return video.note, read_shot(source, video.metadata)
 
 
 def _looks(settings: IndexSettings) -> bool:

@@ -2,6 +2,7 @@
 
 import contextlib
 import re
+from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias
 
@@ -83,33 +84,47 @@ def video_date(time: str, source: str, mtime_ns: int) -> VideoDate:
     return VideoDate(None, "file")
 
 
-def read_shot(source: Source, *, now: datetime | None = None) -> Shot:
+def read_shot(
+    source: Source,
+    metadata: Sequence[Mapping[str, str]] | None = None,
+    *,
+    now: datetime | None = None,
+) -> Shot:
     """When a video was recorded, as far as its file says.
 
     Dates of clocks that were never set, and dates that are still to come, are none.
 
     Args:
         source: file or folder of frames.
+        metadata: of the file as a whole and of its tracks, where it was opened already.
         now: the time now; None asks the clock.
     """
     # Whatever is wrong with a file, who decodes it says so; ffmpeg and Pillow have many errors.
     with contextlib.suppress(Exception):
-        said = _of_photo(source) if source.kind == "frames" else _of_file(source)
+        if source.kind == "frames":
+            said = _of_photo(source)
+        else:
+            said = _of_metadata(metadata or _metadata(source))
         for kind, text in said:
             if time := _believable(text, now or datetime.now(UTC), utc=kind == "creation_time"):
                 return Shot(time, kind)
     return Shot()
 
 
-def _of_file(source: Source) -> list[tuple[DateSource, str]]:
+def _metadata(source: Source) -> list[Mapping[str, str]]:
     from sureshot.media.container import open_container
 
     with open_container(source.path) as container:
-        said = dict(container.metadata)
-        tracks = [dict(stream.metadata) for stream in container.streams.video]
+        return [container.metadata, *(stream.metadata for stream in container.streams.video)]
+
+
+def _of_metadata(metadata: Sequence[Mapping[str, str]]) -> list[tuple[DateSource, str]]:
     # The whole may be without a date where a track has one.
-    stamps = [metadata.get("creation_time", "") for metadata in (said, *tracks)]
-    return [("quicktime", said.get(_QUICKTIME, "")), *(("creation_time", one) for one in stamps)]
+    stamps = [one.get("creation_time", "") for one in metadata]
+    return [
+        ("quicktime", metadata[0].get(_QUICKTIME, "")),
+        *(("creation_time", one) for one in stamps),
+    ]
 
 
 def _of_photo(source: Source) -> list[tuple[DateSource, str]]:

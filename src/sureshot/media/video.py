@@ -11,7 +11,7 @@ import stat
 import struct
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -116,12 +116,14 @@ class Video:
         note: what went wrong but did not stop it, empty if nothing did.
         frames: the frames that are left to read.
         held: about how many bytes its decoder holds.
+        metadata: what the file says of itself as a whole, and of each track of pictures.
     """
 
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self.note = ""
         self.held = 0
+        self.metadata: list[Mapping[str, str]] = []
         self.frames: Iterator[Frame] = iter(())
         self._seek: Callable[[float], None] | None = None
 
@@ -199,6 +201,8 @@ def _open_file(
     stream = picture_stream(container)
     video = Video(_claimed_duration(container, stream))
     video.held = limit_decoder(stream)
+    tracks = [dict(track.metadata) for track in container.streams.video]
+    video.metadata = [dict(container.metadata), *tracks]
     context, spares = stream.codec_context, False
     if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
         context.skip_frame = "NONKEY"

@@ -212,7 +212,7 @@ class Logistic:
         Examples:
             >>> fitted = Logistic.fit(np.array([[0.0], [1.0], [2.0]]), np.array([0, 0, 1]))
             >>> fitted.probability(np.array([[0.0], [2.0]])).round(2)
-            array([0.2 , 0.58])
+            array([0.17, 0.56])
         """
         weights = np.ones(len(signals)) if weights is None else weights
         total = weights.sum()

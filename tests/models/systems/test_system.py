@@ -314,7 +314,7 @@ def test_codes_of_batches_are_joined_as_if_they_had_been_one() -> None:
 
 
 def test_every_file_with_a_system_is_found() -> None:
-    names = "ce clip2video clip4clip duq duq_released dvtr hit pcme tmass uatvr xpool"
+    names = "ce clip2video clip4clip duq duq_released dvtr emcl hit pcme tmass uatvr xpool"
     assert list(known_systems()) == names.split()
     for name, kind in known_systems().items():
         made = load_system({"name": name}, Sizes(16, 3))

@@ -234,3 +234,11 @@ def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     )
     assert [moment.source for moment in label.moments] == ["subtitles"]
     assert label.state == "present" and label.of_frames().state == "not found"
+
+
+def test_pictures_without_percentages_are_no_long_list_behind_words(tmp_path, run):
+    """The model has no percentages, and the words alone are not enough for 99.9 in 100."""
+    run()
+    answer = search(tmp_path, "what was the password?", limit=3, coverage=0.999)
+    assert answer[0].lines and any(hit.probability is None for hit in answer)
+    assert answer.confidence.plausible is None and "short list" not in "".join(answer.verdict)

@@ -481,7 +481,11 @@ class Answer:
     def _list(self) -> str:
         """How many results to look through, as a sentence after others."""
         known = self.confidence
-        if known is None or known.plausible == 1:
+        # Next to words, pictures may be without percentages, and so uncounted.
+        unknown = any(hit.lines for hit in self.hits) and any(
+            hit.probability is None for hit in self.hits
+        )
+        if known is None or known.plausible == 1 or (unknown and known.plausible is None):
             return ""
         if known.plausible is None:
             return " Too many fit about as well for a short list."

@@ -76,13 +76,7 @@ def main() -> None:
     parser.add_argument("--to", type=Path, help="measure, into this folder")
     parser.add_argument("--write", action="store_true", help="ship it")
     parser.add_argument("--draws", type=int, default=60, help="people who judge")
-    parser.add_argument("--models", action="store_true", help="measure other models, into --to")
     options = parser.parse_args()
-    if options.models:
-        from benchmarks import trust_models  # which reads this module
-
-        trust_models.measure(options.to or Path("results/trust"), options.cache)
-        return
     scorer = load("bundled")
     known = worlds(scorer, options.cache)
     if options.write:

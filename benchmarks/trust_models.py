@@ -1,6 +1,6 @@
 """How true the percentages of other models are, after a card of captioned footage from elsewhere.
 
-`python -m benchmarks.trust --models` runs it. Nine models that nothing here was fitted to: six real
+`python -m benchmarks.trust_models` measures nine models that nothing here was fitted to: six real
 ones (the bundled encoder without its hub correction and its first 64 dimensions; ``bridge``; linear
 maps from the untuned networks of ``bridge``, fitted to photographs of Flickr8k, to videos of
 MSR-VTT, and both together with the labels of ``bridge``), and three that stand for strong ones: the
@@ -14,6 +14,7 @@ validation for Flickr8k test. Queries, what is right and libraries of 150 are th
 `benchmarks.trust`; half of the queries have no answer.
 """
 
+import argparse
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -329,3 +330,13 @@ def _with_one(vectors: Vectors) -> Vectors:
 
 def _unit(vectors: Vectors) -> Vectors:
     return vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-9)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="How true the percentages of other models are.")
+    parser.add_argument("--cache", type=Path, help="folder of features")
+    parser.add_argument(
+        "--to", type=Path, default=Path("results/trust"), help="folder of the table"
+    )
+    options = parser.parse_args()
+    measure(options.to, options.cache)

@@ -475,7 +475,7 @@ class JudgedQuery:
 
 # What any model's signals say, in units of their spread in the library: one fit to nine models, six
 # real and three that stand for strong ones. Off by up to 35 points before judgements move it, so
-# it is never shown alone. `python -m benchmarks.trust --models` gives these numbers.
+# it is never shown alone. `python -m benchmarks.trust_models` gives these numbers.
 _PRESENT = {"top": 0.43, "gap": 0.15, "log_videos": 0.01, "bias": -0.05}
 _FIRST = {"top": 0.33, "margin": 0.41, "gap": 0.32, "log_videos": -0.43, "bias": 1.45}
 _LATER = {"score": 0.32, "below_top": -0.82, "gap": 0.05, "log_rank": -0.08, "log_videos": -0.14}

@@ -165,7 +165,7 @@ def load(
     Args:
         name: folder of a checkpoint, or an encoder's name.
         percentages: whether scores are percentages; without, they are the similarities that a
-            search ranks by, for a model that nobody has calibrated.
+            search ranks by, for a model without a calibration.
         card: file of the calibration; None is the one that a search takes.
         prior: share of the queries whose video is there; None is that of the card, one half. Every
             query of a benchmark has its video: 1 says so.

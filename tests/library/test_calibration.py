@@ -51,19 +51,6 @@ def about(one, *paths):
     return label(one.query, paths, complete=True)
 
 
-@pytest.fixture(scope="module")
-def searched(place, searcher):
-    """What each query scores with the best window of each video, by path, best first."""
-    every = searcher.all_scores([one.query for one in place.labels])
-    found = {}
-    for one, row in zip(place.labels, every.scores, strict=True):
-        best: dict = {}
-        for path, score in zip(every.paths, row.tolist(), strict=True):
-            best[path] = max(score, best.get(path, -9.0))
-        found[one.query] = dict(sorted(best.items(), key=lambda item: -item[1]))
-    return found
-
-
 def test_a_model_without_percentages_learns_them_from_fifty_judgements(place, searcher, tmp_path):
     """They are true of other queries, also where they are far from what holds for most models."""
     heard = Heard()

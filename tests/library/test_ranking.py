@@ -17,7 +17,6 @@ from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow
 from tests.clips import similarity
 from tests.encoded import make_store, random_windows, record
-from tests.heard import Heard
 
 LOOKS = MeanFrames()
 
@@ -299,37 +298,23 @@ def searcher(library):
 
 
 def by_loop(searcher, query):
-    """Score, video and start of each window, one after the other."""
+    """The best score of each video, from its windows one after the other."""
     sentence = searcher.encoder.encode_texts([query]).sentence[0]
+    best: dict[Path, float] = {}
     for video in searcher.store.videos():
         stored = searcher.store.windows_of(video.path)
-        rows = zip(stored.frames, stored.mask, stored.start.tolist(), strict=True)
-        for frames, mask, start in rows:
+        for frames, mask in zip(stored.frames, stored.mask, strict=True):
             mean = frames[mask].mean(0)
-            yield (video.path, start), float(sentence @ mean / np.linalg.norm(mean))
+            score = float(sentence @ mean / np.linalg.norm(mean))
+            best[video.path] = max(score, best.get(video.path, -1))
+    return best
 
 
 def test_all_queries_at_once_are_each_alone(searcher):
-    found = searcher.all_scores(QUERIES)
-    assert found.scores.shape == (4, searcher.store.count())
-    places = list(zip(found.paths, found.start.tolist(), strict=True))
-    assert (found.end > found.start).all()
-    for row, query in zip(found.scores, QUERIES, strict=True):
-        expected = dict(by_loop(searcher, query))
-        assert dict(zip(places, row, strict=True)) == pytest.approx(expected, abs=1e-5)
-
-
-@pytest.mark.parametrize("windows", [1, 5, 7])
-def test_the_parts_that_are_read_at_once_do_not_count(searcher, monkeypatch, windows):
-    whole = searcher.all_scores(QUERIES)
-    heard = Heard()
-    monkeypatch.setattr(ranking, "_AT_ONCE", windows)
-    monkeypatch.setattr("sureshot.library.search._TEXTS", 3)
-    parts = searcher.all_scores(QUERIES, progress=heard)
-    assert parts.paths == whole.paths
-    np.testing.assert_allclose(parts.scores, whole.scores, atol=1e-6)
-    total = searcher.store.count()
-    assert heard.updates[-1] == ("scored", total, total) and len(heard.updates) > 1
+    found = searcher.search_many(QUERIES, per_video=1, merge_copies=False)
+    for answer, query in zip(found, QUERIES, strict=True):
+        scores = {hit.path: hit.score for hit in answer}
+        assert scores == pytest.approx(by_loop(searcher, query), abs=1e-5)
 
 
 class Counting(MeanFrames):

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
 from sureshot.models.similarity import Similarity
-from sureshot.progress import Progress
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.vector_search import Selection, VideoSet
@@ -282,7 +281,6 @@ CANDIDATES = 200  # windows scored exactly, at least
 # choose candidates first is as quick.
 IN_MEMORY = 600
 _LOOKED_AT = 2000  # windows; they take memory with all their frames
-_AT_ONCE = 2000  # windows that are scored with every query at once
 _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --prune` forgets them."
 _AWAY = "The folder of some of these is not there now; is its disk connected?"
 
@@ -526,55 +524,3 @@ class Candidates:
         if self._every is None or self._every.windows is not windows:
             self._every = WindowScores(windows, self._similarity)
         return self._every
-
-
-@dataclass(frozen=True, slots=True)
-class Gallery:
-    """Scores of some queries with every window of an index.
-
-    Attributes:
-        paths: the video of each window, in order; its windows in the order of time.
-        start: seconds, like ``end``.
-        background: what each text scores with videos that the model brings along; None without.
-    """
-
-    scores: Float[np.ndarray, "texts windows"]
-    paths: list[Path]
-    start: Float[np.ndarray, " windows"]
-    end: Float[np.ndarray, " windows"]
-    background: Float[np.ndarray, " texts"] | None = None
-
-
-def every_window(
-    store: Store, comparing: Similarity, texts: Sequence[Any], progress: Progress
-) -> Gallery:
-    """The score of every text with every window, none left out.
-
-    Args:
-        texts: codes of texts in batches of any size, at least one batch.
-        progress: hears how many windows are scored.
-    """
-    videos = [video for video in store.videos() if video.windows]
-    ends_at = np.cumsum([video.windows for video in videos])
-    queries = comparing.join(texts)
-    none = np.zeros((len(comparing.text_vectors(queries)), 0), np.float32)
-    scores, starts, ends = [none], [np.zeros(0)], [np.zeros(0)]
-    paths: list[Path] = []
-    # Videos in order, so many at a time that their windows fit into memory.
-    for _, part in groupby(range(len(videos)), lambda number: ends_at[number] // _AT_ONCE):
-        windows = store.windows_in([videos[number] for number in part])
-        codes = comparing.videos(windows.features)
-        scores.append(np.concatenate([comparing.similarity(batch, codes) for batch in texts]))
-        paths += windows.paths
-        starts.append(windows.start)
-        ends.append(windows.end)
-        progress.update("scored", len(paths), int(ends_at[-1]))
-    start, end = np.concatenate(starts), np.concatenate(ends)
-    order = sorted(range(len(paths)), key=lambda row: (paths[row], start[row]))
-    return Gallery(
-        scores=np.concatenate(scores, axis=1)[:, order],
-        paths=[paths[row] for row in order],
-        start=start[order],
-        end=end[order],
-        background=comparing.background(queries),
-    )

@@ -24,7 +24,7 @@ from sureshot.library.query_checks import (
     looks_foreign,
     text_warnings,
 )
-from sureshot.library.ranking import Candidates, Gallery, Moment, Query, Ranking, every_window
+from sureshot.library.ranking import Candidates, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions
 from sureshot.library.spelling import corrected
 from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort, newest_first
@@ -37,7 +37,6 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, index_place
-from sureshot.progress import Progress, Silent
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
@@ -487,19 +486,6 @@ class Searcher:
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
         return _apart(ranking), self._context([asked], self.store.count(asked.folder))
-
-    def all_scores(self, queries: Sequence[str], *, progress: Progress | None = None) -> Gallery:
-        """The score of every sentence with every indexed window.
-
-        Args:
-            progress: hears how many windows are scored.
-        """
-        if not queries:
-            raise QueryError("There is no query to score; give at least one.")
-        texts = [clean(query) for query in queries]
-        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
-        codes = [self._comparing.texts(self.encoder.encode_texts(part)) for part in parts]
-        return every_window(self.store, self._comparing, codes, progress or Silent())
 
     def like(
         self,

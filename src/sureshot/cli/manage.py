@@ -15,21 +15,18 @@ from sureshot import library
 from sureshot.cli.terminal import (
     Bar,
     Cache,
+    Chosen,
     Db,
     Device,
     Experts,
-    Folder,
     Ids,
     Json,
     Label,
-    Longer,
     MistypedError,
     Model,
     Protocol,
-    Shorter,
-    Since,
-    Until,
     VideoFolder,
+    choosing_videos,
     compute_alone,
     console,
     examples,
@@ -58,12 +55,10 @@ LIST_EXAMPLES = examples(
 )
 
 
+@choosing_videos
 def list_videos(
-    folder: Folder = None,
-    longer: Longer = None,
-    shorter: Shorter = None,
-    since: Since = None,
-    until: Until = None,
+    *,
+    chosen: Chosen,
     sort: Annotated[
         str, typer.Option(metavar="ORDER", help="By path, or by date, the newest first.")
     ] = "path",
@@ -76,9 +71,7 @@ def list_videos(
     """List the videos of the index: length, date, windows, and what failed and why."""
     if as_csv and as_json:
         raise MistypedError("Give one of --csv and --json.")
-    page = library.videos(
-        db, folder=folder, longer=longer, shorter=shorter, since=since, until=until, sort=sort
-    )
+    page = library.videos(db, **chosen, sort=sort)
     if as_json:
         print_json(page.to_dict())
     elif as_csv:

@@ -21,17 +21,14 @@ from rich.text import Text
 from sureshot import library
 from sureshot.cli import terminal
 from sureshot.cli.terminal import (
+    Chosen,
     Db,
     Device,
-    Folder,
     Json,
     Limit,
-    Longer,
     MistypedError,
     Model,
-    Shorter,
-    Since,
-    Until,
+    choosing_videos,
     compute_alone,
     examples,
     import_quickly,
@@ -446,14 +443,12 @@ EXPORT_EXAMPLES = examples(
 )
 
 
+@choosing_videos
 def search(
     words: MaybeWords = None,
     limit: Limit = 10,
-    folder: Folder = None,
-    longer: Longer = None,
-    shorter: Shorter = None,
-    since: Since = None,
-    until: Until = None,
+    *,
+    chosen: Chosen,
     sort: Sort = "best",
     like: Like = None,
     from_file: FromFile = None,
@@ -491,13 +486,8 @@ def search(
     if ask and words is None:
         raise MistypedError("--judge is about one answer to a sentence; give one query with it.")
     searcher = open_index(db, model=model, device=device)
-    wanted: dict[str, Any] = {
+    wanted: dict[str, Any] = chosen | {
         "limit": limit,
-        "folder": folder,
-        "longer": longer,
-        "shorter": shorter,
-        "since": since,
-        "until": until,
         "sort": sort,
         "per_video": per_video,
         "merge_copies": merge_copies,
@@ -514,7 +504,7 @@ def search(
         wanted |= {"present": True} if present else {}
         wanted |= {"min": _share(min, "min")} if min != "0%" else {}
         wanted |= {"coverage": coverage} if coverage != "90%" else {}
-    show = partial(_print, as_json=as_json, dated=_is_dated(sort, since, until))
+    show = partial(_print, as_json=as_json, dated=_is_dated(sort, chosen))
     if asks:
         converse(searcher, wanted, as_json=as_json)
     elif from_file is not None:
@@ -533,9 +523,9 @@ def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
     return searcher.like(path, at=at, **options)
 
 
-def _is_dated(sort: str, since: str | None, until: str | None) -> bool:
+def _is_dated(sort: str, chosen: Mapping[str, Any]) -> bool:
     """Whether the dates of hits are shown: they were asked for."""
-    return sort == "date" or bool(since or until)
+    return sort == "date" or bool(chosen["since"] or chosen["until"])
 
 
 def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
@@ -586,15 +576,13 @@ def describe(
     return 0
 
 
+@choosing_videos
 def export(
     words: Words,
     to: Target = Path(),
     limit: Limit = 3,
-    folder: Folder = None,
-    longer: Longer = None,
-    shorter: Shorter = None,
-    since: Since = None,
-    until: Until = None,
+    *,
+    chosen: Chosen,
     sort: Sort = "best",
     per_video: PerVideo = None,
     min: Annotated[
@@ -621,13 +609,8 @@ def export(
     check_format(format)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
-    wanted: dict[str, Any] = {
+    wanted: dict[str, Any] = chosen | {
         "limit": limit,
-        "folder": folder,
-        "longer": longer,
-        "shorter": shorter,
-        "since": since,
-        "until": until,
         "sort": sort,
         "per_video": per_video,
     }
@@ -648,7 +631,7 @@ def export(
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
         out = terminal.console()
-        terminal.print_answers(out, [answer], dated=_is_dated(sort, since, until))
+        terminal.print_answers(out, [answer], dated=_is_dated(sort, chosen))
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
         terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))

@@ -1,12 +1,14 @@
 """Options that several commands share, and the values they stand for."""
 
 import contextlib
+import functools
+import inspect
 import os
 import re
 import sys
 import time
 import typing
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import ModuleType
@@ -114,6 +116,35 @@ Until = Annotated[
     str | None,
     typer.Option("--until", metavar="DATE", help="Only videos recorded on this day or before."),
 ]
+Chosen = dict[str, Any]  # which videos: see `choosing_videos`
+_CHOOSING = {
+    "folder": Folder,
+    "longer": Longer,
+    "shorter": Shorter,
+    "since": Since,
+    "until": Until,
+}
+
+
+def choosing_videos(command: Callable[..., int]) -> Callable[..., int]:
+    """Give a command the options that choose videos; it gets them as its argument ``chosen``."""
+
+    @functools.wraps(command)
+    def run(**given: Any) -> int:
+        chosen = {name: given.pop(name) for name in _CHOOSING}
+        return command(**given, chosen=chosen)
+
+    taken: list[inspect.Parameter] = []
+    for one in inspect.signature(command).parameters.values():
+        named = _CHOOSING if one.name == "chosen" else {one.name: one.annotation}
+        default = None if one.name == "chosen" else one.default
+        taken += [
+            one.replace(name=n, annotation=kind, default=default) for n, kind in named.items()
+        ]
+    run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+    run.__annotations__ = {one.name: one.annotation for one in taken}
+    return run
+
 
 # Of a data set and of a run.
 ModelArgument = Annotated[

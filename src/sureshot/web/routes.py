@@ -43,32 +43,37 @@ _CACHED = "private, max-age=86400"  # thumbnails, in the browser
 
 VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
-Folder = Annotated[
-    str | None,
-    Query(
-        description="Only videos at or below this path, or in folders of this name.",
-        max_length=4096,
-    ),
-]
-Longer = Annotated[float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)]
-Shorter = Annotated[float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)]
-Since = Annotated[date | None, Query(description="Recorded on this day or later.")]
-Until = Annotated[date | None, Query(description="Recorded on this day or before.")]
 Cursor = Annotated[
     str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
 ]
 
 
 @dataclass(frozen=True, slots=True)
-class SearchOptions:
+class ChosenVideos:
+    """Which videos of the index."""
+
+    folder: Annotated[
+        str | None,
+        Query(
+            description="Only videos at or below this path, or in folders of this name.",
+            max_length=4096,
+        ),
+    ] = None
+    longer: Annotated[
+        float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)
+    ] = None
+    shorter: Annotated[
+        float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)
+    ] = None
+    since: Annotated[date | None, Query(description="Recorded on this day or later.")] = None
+    until: Annotated[date | None, Query(description="Recorded on this day or before.")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class SearchOptions(ChosenVideos):
     """The options of every search."""
 
     limit: Annotated[int, Query(description="Hits of a page.", ge=1, le=100)] = 10
-    folder: Folder = None
-    longer: Longer = None
-    shorter: Shorter = None
-    since: Since = None
-    until: Until = None
     sort: Annotated[
         Literal["best", "date"],
         Query(description="Hits of a page: the best first, or the newest video first."),
@@ -230,15 +235,11 @@ def status(session: SessionOf) -> dict[str, Any]:
 @queued("searches")
 def videos(
     session: SessionOf,
+    chosen: Annotated[ChosenVideos, Depends()],
     limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
     cursor: Annotated[
         str | None, Query(description="`next` of the page before.", max_length=20_000)
     ] = None,
-    folder: Folder = None,
-    longer: Longer = None,
-    shorter: Shorter = None,
-    since: Since = None,
-    until: Until = None,
     sort: Annotated[
         Literal["path", "date"], Query(description="By path, or the newest first.")
     ] = "path",
@@ -246,9 +247,7 @@ def videos(
 ) -> dict[str, Any]:
     """The videos of the index."""
     store = session.store()
-    wanted = VideoFilter(
-        folder=folder_of(folder), longer=longer, shorter=shorter, since=since, until=until
-    ).videos(store)
+    wanted = VideoFilter(**asdict(chosen) | {"folder": folder_of(chosen.folder)}).videos(store)
     page = list_videos(store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed)
     return page.to_dict() | {"next": page.after}
 

@@ -3,19 +3,24 @@
     python -m benchmarks.subtitled_films write films/ --data clips --count 8 --seed 0
     python -m benchmarks.subtitled_films read films/ --source picture
     python -m benchmarks.subtitled_films read films/ --source speech --speech MODEL
+    python -m benchmarks.subtitled_films search films/ --source picture --seed 0
 
 The films are joined from captioned videos as in `benchmarks.films`. Their lines are captions of
 other MSR-VTT videos, so they say nothing about the pictures, and stay as long as subtitles do. In
 `burnt/` they are drawn into the pictures, in four fonts and sizes at 360p and 720p; in `sidecar/`
 the same films have them in an .srt, and in `spoken/` espeak-ng says them, where that is installed.
-`lines.json` and `shots.json` say what is where.
+`lines.json` and `shots.json` say what is where. `search` indexes the films as a user does and asks
+for their lines, in quotes and in other words, for lines that are not there, and for the pictures.
 """
 
 import argparse
 import json
+import os
+import random
 import re
 import shutil
 import subprocess
+import sys
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
@@ -32,6 +37,9 @@ from PIL import Image, ImageDraw, ImageFont
 
 from benchmarks import data
 from benchmarks.films import RATE, captioned, join_several
+from benchmarks.words import print_calibration, reworded
+from sureshot.library import open_index
+from sureshot.library.results import Hit
 from sureshot.media import lines, subtitles
 
 HEIGHTS = (360, 720)
@@ -42,6 +50,8 @@ _SHORTEST, _LONGEST = 1.5, 6.0  # seconds that a line stays
 _VOICE = 22_050  # samples per second that espeak-ng speaks in
 _WORDS_PER_MINUTE = 170
 _WIDEST = 0.9  # of the width of the picture
+_FOLDERS = {"picture": "burnt", "subtitles": "sidecar", "speech": "spoken"}
+_OFF = {"picture": 1.5, "subtitles": 0.5, "speech": 0.5}  # seconds that a time may be wrong by
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +272,7 @@ def read(folder: Path, source: lines.Source, speech: str | None = None) -> None:
         source: which source.
         speech: model that hears speech.
     """
-    films = folder / {"picture": "burnt", "subtitles": "sidecar", "speech": "spoken"}[source]
+    films = folder / _FOLDERS[source]
     known = defaultdict(list)
     for line in known_lines(folder):
         known[line.film].append(line)
@@ -309,10 +319,112 @@ def read(folder: Path, source: lines.Source, speech: str | None = None) -> None:
     print(f"{3600 * spent / seconds:.0f} processor seconds per hour of film")
 
 
+def search(folder: Path, source: lines.Source, seed: int, speech: str | None = None) -> None:
+    """Print how often what is asked for comes first in an index of the films, and percentages.
+
+    Args:
+        folder: that of `write`.
+        source: which source.
+        seed: draws the queries.
+        speech: model that hears speech.
+    """
+    films, db = folder / _FOLDERS[source], folder / f"index-{source}"
+    shutil.rmtree(db, ignore_errors=True)
+    known, draw = known_lines(folder), random.Random(seed)
+    shots = [Shot(**shot) for shot in json.loads((folder / "shots.json").read_text("utf-8"))]
+    seen = [(shot, draw.choice(shot.captions)) for shot in shots]
+    said = {line.text for line in known}
+    others = [c for video in data.split("val") for c in _plain(data.captions()[video])]
+    absent = [text for text in draw.sample(others, 2 * len(known)) if text not in said]
+    asked = {
+        "quote": [(line, _quote(line.text, draw)) for line in known],
+        "reworded": [(line, reworded(line.text, draw)) for line in known],
+    }
+
+    def answers(queries: Sequence[str]) -> list[Hit]:
+        return [answer[0] for answer in open_index(db).search_many(queries)]
+
+    _index(films, db, *(["--words", "none"] if source == "subtitles" else []))
+    before = [
+        _shows(hit, shot)
+        for (shot, _), hit in zip(seen, answers([q for _, q in seen]), strict=True)
+    ]
+    _index(films, db, "--words", "subtitles" if source == "subtitles" else "all")
+    if speech:
+        _index(films, db, "--speech", speech)
+    shown: list[tuple[Hit, bool]] = []
+    for kind, queries in asked.items():
+        hits = answers([query for _, query in queries])
+        right = [_says(hit, line, source) for (line, _), hit in zip(queries, hits, strict=True)]
+        shown += zip(hits, right, strict=True)
+        print(f"{kind:>9}: R@1 {100 * np.mean(right):5.1f} % of {len(right)}")
+        for (line, query), hit, good in zip(queries, hits, right, strict=True):
+            if not good:
+                print(
+                    f"  {line.film} {line.start:.1f} {line.font} {line.size} of {line.height} {line.text!r}: {query!r} gave {hit} {[one.text for one in hit.lines]}"
+                )
+    near = [abs(hit.peak - line.start) for (hit, good), line in zip(shown, known * 2) if good]
+    print(f"start: {np.median(near):.2f} s off in the middle, {max(near):.2f} s at most")
+    hits = answers([query for _, query in seen])
+    after = [_shows(hit, shot) for (shot, _), hit in zip(seen, hits, strict=True)]
+    print(
+        f"pictures: R@1 {100 * np.mean(before):.1f} % of {len(seen)} without lines, {100 * np.mean(after):.1f} % with"
+    )
+    shown += zip(hits, after, strict=True)
+    shown += [
+        (hit, False)
+        for hit in answers(
+            [
+                _quote(text, draw) if number % 2 else reworded(text, draw)
+                for number, text in enumerate(absent)
+            ]
+        )
+    ]
+    for name in ("frames", source):
+        rows = [(hit.probability or 0.0, good) for hit, good in shown if hit.source == name]
+        print(f"{len(rows)} of {len(shown)} first hits are by {name}:")
+        print_calibration(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _quote(text: str, draw: random.Random) -> str:
+    words = text.split()
+    count = min(len(words), draw.randint(4, 7))
+    first = draw.randrange(len(words) - count + 1)
+    return " ".join(words[first : first + count])
+
+
+def _says(hit: Hit, line: KnownLine, source: lines.Source) -> bool:
+    """Whether a hit is a line, at its time."""
+    off = _OFF[source]
+    times = [(one.start, one.end) for one in hit.lines] or [(hit.start, hit.end)]
+    near = any(start - off <= line.start <= end + off for start, end in times)
+    return hit.path.name == line.film and near
+
+
+def _shows(hit: Hit, shot: Shot) -> bool:
+    """Whether most of a hit is of a shot."""
+    both = min(hit.end, shot.end) - max(hit.start, shot.start)
+    return hit.path.name == shot.film and both > (hit.end - hit.start) / 2
+
+
+def _index(films: Path, db: Path, *options: str) -> None:
+    """Index films as a user does; print what that says of words, and what it took."""
+    began, before = time.perf_counter(), os.times()
+    command = [sys.executable, "-m", "sureshot", "index", str(films), "--db", str(db), *options]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    after = os.times()
+    spent = sum(after[2:4]) - sum(before[2:4])
+    took = time.perf_counter() - began
+    print(f"index {' '.join(options)}: {took:.0f} s, {spent:.0f} processor s")
+    for line in done.stdout.splitlines():
+        if any(title.lower() in line.lower() for title in lines.TITLES.values()):
+            print(f"  {line}")
+
+
 def main() -> None:
-    """Write films with lines, or read them."""
+    """Write films with lines, read them, or search them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("step", choices=["write", "read"])
+    parser.add_argument("step", choices=["write", "read", "search"])
     parser.add_argument("folder", type=Path)
     parser.add_argument("--data", choices=["clips", "val", "test"], default="clips")
     parser.add_argument("--most", type=int, default=60, help="videos")
@@ -330,8 +442,10 @@ def main() -> None:
             seed=options.seed,
         )
         print(f"{len(made)} lines in {len({line.film for line in made})} films")
-    else:
+    elif options.step == "read":
         read(options.folder, options.source, options.speech)
+    else:
+        search(options.folder, options.source, options.seed, options.speech)
 
 
 if __name__ == "__main__":

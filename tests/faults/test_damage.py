@@ -72,7 +72,7 @@ WAYS: dict[str, Callable[[bytearray, random.Random], bytearray] | None] = {
 
 def parts(db: Path) -> dict[str, list[Path]]:
     """Files of an index by what they are, the newest manifests apart."""
-    tables = ("videos", "windows")
+    tables = ("videos", "windows", "lines")
     found = {
         f"{folder} of {table}": sorted((db / f"{table}.lance" / folder).rglob("*.*"))
         for folder in ("data", "_transactions", "_deletions", "_indices")
@@ -193,14 +193,14 @@ def deadly(data: bytes) -> bytes:
     return data[:-16] + b"\xff" * 4 + data[-12:]
 
 
-@pytest.mark.parametrize("table", ["videos", "windows"])
+@pytest.mark.parametrize("table", ["videos", "windows", "lines"])
 def test_no_verb_is_ended_by_a_file_and_index_makes_it_right(
     tmp_path: Path, world: World, table: str
 ) -> None:
     db, out = world.copy(tmp_path / "index"), tmp_path / "out"
     path = max((db / f"{table}.lance" / "data").iterdir(), key=lambda path: path.stat().st_size)
     path.write_bytes(deadly(path.read_bytes()))
-    for verb in ("search", "status --check", "describe", "remove", "calibrate", "index"):
+    for verb in ("search", "status --check", "describe", "calibrate", "remove", "index"):
         assert finish(start(act, verb, world, db, None, out)) == [0]
         ended = json.loads(out.read_text())
         said = ended.get("error", "")

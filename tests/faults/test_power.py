@@ -67,12 +67,12 @@ def found_wrong(db: Path, verb: str, done: list[str], world: World) -> tuple[str
     if odd := strange(answers, world.before, world.full):
         return f"strange hits {odd[:3]}", bool(told)
     # The row of a video is on the disk with the next video at the latest.
-    there = set(done[:-1]) if verb != "index --force" else set()
+    lost = set(done[:-1]) if verb != "index --force" else set()
+    lost -= videos_in(answers, words=False)  # words are read later
     if verb != "index anew":
-        there |= videos_in(world.before.answers)
+        lost |= videos_in(world.before.answers) - videos_in(answers)
     if verb == "remove":
-        there -= {path.name for path in world.some()}
-    lost = there - videos_in(answers)
+        lost -= {path.name for path in world.some()}
     return (f"{sorted(lost)} are not found" if lost and not told else ""), bool(told)
 
 

@@ -242,3 +242,17 @@ def test_pictures_without_percentages_are_no_long_list_behind_words(tmp_path, ru
     answer = search(tmp_path, "what was the password?", limit=3, coverage=0.999)
     assert answer[0].lines and any(hit.probability is None for hit in answer)
     assert answer.confidence.plausible is None and "short list" not in "".join(answer.verdict)
+
+
+def test_words_that_cannot_be_read_are_reported_and_pictures_are_found(tmp_path, videos, run):
+    run()
+    for path in (tmp_path / "db" / "lines.lance" / "data").iterdir():
+        path.unlink()
+    for query in ("red", '"the password"', "swordfish"):
+        answer = search(tmp_path, query)
+        assert answer.hits and all(hit.source == "frames" for hit in answer)
+        assert "`sureshot index FOLDER`" in " ".join(answer.warnings)
+    described = open_index(tmp_path / "db").describe(videos / "film.mp4", ["red", "swordfish"])
+    assert "`sureshot index FOLDER`" in " ".join(described.warnings)
+    run()
+    assert search(tmp_path, "swordfish")[0].source == "subtitles"

@@ -114,7 +114,7 @@ class _Run:
         progress: Callable[[Indexed], None],
     ) -> None:
         self._store, self._speech, self._result, self._progress = store, speech, result, progress
-        self._known = store.lines.known()
+        self._known = store.words_read()
         self._todo: list[_Todo] = []
         self._waiting: list[WordsRead] = []
         self._last = time.monotonic()

@@ -184,19 +184,16 @@ class Words:
 
     def phrase(self, query: str) -> str:
         """The quoted phrase for which words alone are searched; empty where there is none."""
-        return phrase_of(query) if phrase_of(query) and self._count() else ""
-
-    def _count(self, selection: Selection | None = None) -> int:
         try:
-            return self._store.lines.count(selection)
-        except StoreError:
-            return 0
+            return phrase_of(query) if phrase_of(query) and self._store.lines.count() else ""
+        except StoreError:  # of which `added` warns
+            return ""
 
     def added(self, answer: Answer, asked: Query) -> Answer:
         """An answer of pictures with what is said and written that the query may mean."""
-        if not self._count():
-            return answer
         try:
+            if not self._store.lines.count():
+                return answer
             scored = self._scored(asked)
         except StoreError as error:
             return replace(answer, warnings=(*answer.warnings, str(error)))
@@ -211,13 +208,16 @@ class Words:
 
     def described(self, found: Descriptions) -> Descriptions:
         """Sentences for a video, those first that are said or written in it."""
-        if not self._count(found.video):
-            return found
         rows = []
-        for one in found:
-            scored = self._scored(Query(text=one.text, codes=None, folder=found.video))
-            heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
-            rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
+        try:
+            if not self._store.lines.count(found.video):
+                return found
+            for one in found:
+                scored = self._scored(Query(text=one.text, codes=None, folder=found.video))
+                heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
+                rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
+        except StoreError as error:
+            return replace(found, warnings=(*found.warnings, str(error)))
         rows.sort(key=lambda row: (not row.lines, row.rank))
         ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
         return replace(found, ranked=ranked)
@@ -233,7 +233,7 @@ class Words:
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
         found = self._one_of_copies(found)
-        values = signals(text, found, self._count(asked.folder))
+        values = signals(text, found, self._store.lines.count(asked.folder))
         shares = probabilities(found, values, asked.prior)
         wanted = set(parts(text))
         return [

@@ -364,6 +364,11 @@ class Store:
                 writing.drop_videos(self._tables, records[first : first + _REMOVED_AT_ONCE])
             self._committed()
 
+    def words_read(self) -> dict[str, dict[str, tuple[str, int]]]:
+        """Which words were read, see `Lines.known`; files that cannot be read go."""
+        with as_store_error(self.location, "read"):
+            return repair.retry_without_bad_files(self._tables, lambda _: self.lines.known())
+
     def write_lines(self, read: Sequence[WordsRead]) -> None:
         """Store what was read of videos, see `Lines.write`."""
         if read:

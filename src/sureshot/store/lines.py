@@ -163,7 +163,8 @@ class Lines:
     def known(self) -> dict[str, dict[str, tuple[str, int]]]:
         """By ids of videos the stamp and the number of lines of each source that was read.
 
-        A source is missing where a line of it is not what was written.
+        A source is missing where a line of it is not what was written. What Lance says of files
+        that cannot be read comes out as it is, see `Store.words_read`.
         """
         if not self._tables.has_lines():
             return {}
@@ -174,8 +175,7 @@ class Lines:
             damaged = _damaged(table) if len(lines) <= _CHECKED else set()
             return notes.filter(pa.array(sound(notes))), lines, damaged
 
-        with as_store_error(self._tables.location, "read"):
-            notes, lines, damaged = self._tables.use("lines", act)
+        notes, lines, damaged = self._tables.use("lines", act)
         sums = lines.group_by(["video", "source"]).aggregate([("check", "sum"), ("check", "count")])
         there = {_owner(r): (r["check_count"], r["check_sum"]) for r in _plain(sums)}
         found: dict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
@@ -290,7 +290,8 @@ def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) ->
     rows = rows.filter(rows.column("text").is_valid())
     vectors = rows.column("vector").combine_chunks().flatten().to_numpy(zero_copy_only=False)
     vectors = vectors.reshape(len(rows), LINE_WIDTH).astype(np.float32)
-    similar = vectors @ query if query is not None else np.zeros(len(rows))
+    # By rows: in `@` the last bit of one goes by how many there are and where it is.
+    similar = (vectors * query).sum(1) if query is not None else np.zeros(len(rows))
     kept = rows.drop_columns(["vector"]).to_pylist()
     return [
         FoundLine(

@@ -329,60 +329,53 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
         speech: model that hears speech.
     """
     films, db = folder / _FOLDERS[source], folder / f"index-{source}"
-    shutil.rmtree(db, ignore_errors=True)
     known, draw = known_lines(folder), random.Random(seed)
     shots = [Shot(**shot) for shot in json.loads((folder / "shots.json").read_text("utf-8"))]
-    seen = [(shot, draw.choice(shot.captions)) for shot in shots]
+    seen = [draw.choice(shot.captions) for shot in shots]
+    others = [text for video in data.split("val") for text in _plain(data.captions()[video])]
     said = {line.text for line in known}
-    others = [c for video in data.split("val") for c in _plain(data.captions()[video])]
     absent = [text for text in draw.sample(others, 2 * len(known)) if text not in said]
-    asked = {
-        "quote": [(line, _quote(line.text, draw)) for line in known],
-        "reworded": [(line, reworded(line.text, draw)) for line in known],
-    }
+    makers = {"quote": _quote, "reworded": reworded}
 
-    def answers(queries: Sequence[str]) -> list[Hit]:
+    def first(queries: Sequence[str]) -> list[Hit]:
         return [answer[0] for answer in open_index(db).search_many(queries)]
 
+    def shown(hits: Sequence[Hit]) -> list[bool]:
+        return [_shows(hit, shot) for hit, shot in zip(hits, shots, strict=True)]
+
+    shutil.rmtree(db, ignore_errors=True)
     _index(films, db, *(["--words", "none"] if source == "subtitles" else []))
-    before = [
-        _shows(hit, shot)
-        for (shot, _), hit in zip(seen, answers([q for _, q in seen]), strict=True)
-    ]
+    before = shown(first(seen))
     _index(films, db, "--words", "subtitles" if source == "subtitles" else "all")
     if speech:
         _index(films, db, "--speech", speech)
-    shown: list[tuple[Hit, bool]] = []
-    for kind, queries in asked.items():
-        hits = answers([query for _, query in queries])
-        right = [_says(hit, line, source) for (line, _), hit in zip(queries, hits, strict=True)]
-        shown += zip(hits, right, strict=True)
+    every: list[tuple[Hit, bool]] = []
+    for kind, make in makers.items():
+        queries = [make(line.text, draw) for line in known]
+        hits = first(queries)
+        right = [_says(hit, line, source) for hit, line in zip(hits, known, strict=True)]
+        every += zip(hits, right, strict=True)
         print(f"{kind:>9}: R@1 {100 * np.mean(right):5.1f} % of {len(right)}")
-        for (line, query), hit, good in zip(queries, hits, right, strict=True):
-            if not good:
-                print(
-                    f"  {line.film} {line.start:.1f} {line.font} {line.size} of {line.height} {line.text!r}: {query!r} gave {hit} {[one.text for one in hit.lines]}"
-                )
-    near = [abs(hit.peak - line.start) for (hit, good), line in zip(shown, known * 2) if good]
-    print(f"start: {np.median(near):.2f} s off in the middle, {max(near):.2f} s at most")
-    hits = answers([query for _, query in seen])
-    after = [_shows(hit, shot) for (shot, _), hit in zip(seen, hits, strict=True)]
+        for line, query, hit in zip(known, queries, hits, strict=True):
+            if not _says(hit, line, source):
+                print(f"  {line}\n    {query!r} gave {hit} {[one.text for one in hit.lines]}")
+        late = [
+            abs(hit.peak - line.start)
+            for hit, line, good in zip(hits, known, right, strict=True)
+            if good
+        ]
+        print(f"  start: {np.median(late):.2f} s off in the middle, {max(late):.2f} s at most")
+    hits = first(seen)
     print(
-        f"pictures: R@1 {100 * np.mean(before):.1f} % of {len(seen)} without lines, {100 * np.mean(after):.1f} % with"
+        f"pictures: R@1 {100 * np.mean(before):.1f} % of {len(seen)} without lines, "
+        f"{100 * np.mean(shown(hits)):.1f} % with them"
     )
-    shown += zip(hits, after, strict=True)
-    shown += [
-        (hit, False)
-        for hit in answers(
-            [
-                _quote(text, draw) if number % 2 else reworded(text, draw)
-                for number, text in enumerate(absent)
-            ]
-        )
-    ]
+    every += zip(hits, shown(hits), strict=True)
+    asked = [list(makers.values())[number % 2](text, draw) for number, text in enumerate(absent)]
+    every += [(hit, False) for hit in first(asked)]
     for name in ("frames", source):
-        rows = [(hit.probability or 0.0, good) for hit, good in shown if hit.source == name]
-        print(f"{len(rows)} of {len(shown)} first hits are by {name}:")
+        rows = [(hit.probability or 0.0, good) for hit, good in every if hit.source == name]
+        print(f"{len(rows)} of {len(every)} first hits are by {name}:")
         print_calibration(*(np.array(column) for column in zip(*rows, strict=True)))
 
 

@@ -25,7 +25,6 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
-from sureshot.store.vector_search import Selection
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.5  # probability from which words alone make an answer

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from jaxtyping import Shaped, UInt8
 from safetensors import SafetensorError, safe_open
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 
 from sureshot.datasets.annotation import read_pickle
 from sureshot.datasets.split import Item, Split
@@ -163,22 +163,68 @@ def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, Cached
 class FrameMemory:
     """Frames of videos as one encoder prepares them, sampled by one rule; the same in all epochs.
 
-    What does not fit into ``room`` bytes any more is not kept.
+    Args:
+        room: bytes in memory; what does not fit any more is not kept there.
+        folder: where frames are kept on disk too, for other runs.
     """
 
-    def __init__(self, room: int = 512 * 2**20) -> None:
-        self._room = room
+    def __init__(self, room: int = 512 * 2**20, folder: Path | None = None) -> None:
+        self._room, self._folder = room, folder
         self._kept: dict[Item, Prepared] = {}
 
     def get(self, item: Item) -> Prepared | None:
         """The frames that are kept of a video."""
-        return self._kept.get(item)
+        found = self._kept.get(item)
+        if found is None and self._folder is not None:
+            # A file that is not there, or damaged, holds nothing.
+            with contextlib.suppress(*_BROKEN):
+                found = load_file(self._file(item))["frames"]
+                self._put(item, found)
+        return found
 
     def put(self, item: Item, frames: Prepared) -> None:
-        """Keep the frames of a video, if there is room."""
+        """Keep the frames of a video, in memory if there is room."""
+        self._put(item, frames)
+        if self._folder is None or (path := self._file(item)).exists():
+            return
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            with replace_file(path) as fresh:
+                save_file({"frames": frames}, fresh)
+        except (OSError, SafetensorError) as error:
+            raise SureshotError(
+                f"Prepared frames cannot be kept in {self._folder}: {error}. Free some space."
+            ) from None
+
+    def _put(self, item: Item, frames: Prepared) -> None:
         if item not in self._kept and frames.nbytes <= self._room:
             self._room -= frames.nbytes
             self._kept[item] = frames
+
+    def _file(self, item: Item) -> Path:
+        assert self._folder is not None
+        key = item_key(item)
+        return self._folder / key[:2] / f"{key[2:]}{_SUFFIX}"
+
+
+def frame_memory(
+    encoder: Encoder, frames: int, sampling: Sampling | None = None
+) -> FrameMemory | None:
+    """Where frames are kept for all runs if preparing them is most of an encoder's network."""
+    prepared_by = getattr(encoder, "prepared_by", None)
+    if prepared_by is None:
+        return None
+    named = _sampled(frames, sampling or Sampling())
+    folder = cache_dir() / "features" / f"{prepared_by[:16]}-{named}-prepared"
+    return FrameMemory(folder=folder)
+
+
+def _sampled(frames: int, sampling: Sampling) -> str:
+    """Name of a way to sample frames."""
+    if sampling == Sampling():
+        return str(frames)
+    fps = sampling.fps
+    return f"{frames}-{sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
 
 
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache
@@ -265,7 +311,8 @@ def extract(
     progress = progress or Silent()
     rule = sampling or Sampling()
     keys = [item_key(item) if encoder.channels else item.id for item in split.items]
-    videos = _VideoEncoder(encoder, frames, rule, whole_grid, memory or FrameMemory(0))
+    kept = memory or frame_memory(encoder, frames, rule) or FrameMemory(0)
+    videos = _VideoEncoder(encoder, frames, rule, whole_grid, kept)
     wanted = dict(zip(keys, split.items, strict=True))
     place = _cache(cache, encoder, videos.name)
     if encoder.channels:
@@ -274,15 +321,15 @@ def extract(
         nothing = encoder.encode_frames(np.zeros((1, 3, 1, 1), np.uint8))
         entries = {key: videos.arrays(item, nothing) for key, item in wanted.items()}
     failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
-    kept = [item.id for row, item in enumerate(split.items) if row not in failed]
-    if not kept:
+    ids = [item.id for row, item in enumerate(split.items) if row not in failed]
+    if not ids:
         some = next(iter(failed.values()), "there is none")
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
     whole = split
     if failed:
         # What is left must not pass for the whole, in its title or elsewhere.
         full = len(split.items) + len(split.missing)
-        whole = replace(split.part({*kept, *split.missing}), expected=split.expected or full)
+        whole = replace(split.part({*ids, *split.missing}), expected=split.expected or full)
     return SplitFeatures(
         split=whole,
         encoder=encoder.name,
@@ -314,10 +361,7 @@ class _VideoEncoder:
     @property
     def name(self) -> str:
         """What of a video is encoded."""
-        name = str(self.frames)
-        if self.sampling != Sampling():
-            fps = self.sampling.fps
-            name += f"-{self.sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
+        name = _sampled(self.frames, self.sampling)
         return f"{name}-patches" if self.whole_grid else name
 
     def encode(self, items: Mapping[str, Item]) -> dict[str, CachedFeatures]:

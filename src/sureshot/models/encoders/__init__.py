@@ -19,7 +19,8 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
     Args:
         name: ``bundled``, ``bundled-bf16``, ``bridge`` (bundled without its trained head),
             ``tiny``, ``small`` (to be trained with a system), a local folder of a CLIP, SigLIP,
-            SigLIP2 or of a BERT (which reads texts alone), or the hub id of one of the first three.
+            SigLIP2, of a BERT (which reads texts alone) or of an encoder that was trained with a
+            system, or the hub id of one of the first three.
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: ``onnxruntime``, ``openvino`` or ``torch``, which the bundled models and ``bridge``
             know; None takes the first that works.
@@ -31,6 +32,11 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
             return BridgeEncoder(device, engine=engine)
         precision: Precision = "f32" if name == "bundled" else "bf16"
         return BundledEncoder(device, engine=engine, precision=precision)
+    kind = _kind_of(name)
+    if kind == "sureshot-bundled":
+        from sureshot.models.encoders.bundled import BundledEncoder
+
+        return BundledEncoder(device, engine=engine, folder=Path(name))
     if engine not in (None, "torch"):
         raise ModelError(
             f"The model {name} computes with torch alone; leave out {option('engine')}."
@@ -39,13 +45,13 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
         from sureshot.models.encoders.toy import TinyEncoder
 
         return TinyEncoder(device)
-    if name == "small" or _kind_of(name) == "sureshot-small":
+    if name == "small" or kind == "sureshot-small":
         require_research(f"The model {name}")
         from sureshot.models.encoders.small import SmallEncoder
 
         return SmallEncoder(device=device) if name == "small" else SmallEncoder.load(name, device)
     require_research(f"The model {name}", "torch", "transformers")
-    if _kind_of(name) == "bert":
+    if kind == "bert":
         from sureshot.models.encoders.bert import BertEncoder
 
         return BertEncoder.load(name, device)

@@ -202,8 +202,8 @@ def token_words(text: str, encoding: Encoding) -> tuple[str, ...]:
     return tuple(words)
 
 
-# Frames of one video as `Encoder.prepare` gives them: any number of frames, rows and columns.
-Prepared = Shaped[np.ndarray, "_ 3 _ _"]
+# Frames of one video as `Encoder.prepare` gives them, in whatever shape the encoder reads them.
+Prepared = Shaped[np.ndarray, "_ _ _ _"]
 
 
 def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameFeatures]:

@@ -27,7 +27,7 @@ from functools import cached_property, lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
@@ -124,6 +124,8 @@ def package_folder(module: str, package: str) -> Path:
     return Path(spec.origin).parent
 
 
+CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder of the tuned model
+KIND = "sureshot-bundled"  # model_type in that config
 DIM = 256
 TUNED_LAYERS = 3  # of MiniLM, the upper ones
 TUNED_BLOCK = 16  # of the image network the first, of 21; those after it are tuned, too
@@ -147,6 +149,12 @@ class _TwoNetworks:
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each word token."""
         return self._minilm.words_of(texts)
+
+    def token_numbers(
+        self, texts: Sequence[str]
+    ) -> tuple[list[list[int]], Bool[np.ndarray, " texts"]]:
+        """Numbers of the tokens of each text, and which texts were cut."""
+        return self._minilm.token_numbers(texts)
 
     def prepare(self, frames: Images) -> Pixels:
         """Resize frames, keeping their shape."""
@@ -184,6 +192,7 @@ class BundledEncoder(_TwoNetworks):
             vectors are the same to rounding.
         precision: ``bf16`` makes it another model, ``bundled-bf16``, whose vectors do not compare
             with those of this one.
+        folder: one that it was tuned into with a system; None is the model that ships.
     """
 
     dim = DIM
@@ -195,9 +204,13 @@ class BundledEncoder(_TwoNetworks):
         threads: int | None = None,
         engine: str | None = None,
         precision: Precision = "f32",
+        folder: Path | None = None,
     ) -> None:
         self.name = "bundled" if precision == "f32" else f"bundled-{precision}"
         self._precision = precision
+        self._folder = folder
+        if folder is not None:
+            self.name = str(folder)
         self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
 
     @cached_property
@@ -215,7 +228,7 @@ class BundledEncoder(_TwoNetworks):
         settings = f"bundled-2 {SIDE} {GRID} {WIDEST}"
         if self._precision != "f32":
             settings += f" {self._precision}"
-        head = file_digest(head_path())
+        head = file_digest(self._head_file)
         return _digest(settings, IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST, head)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
@@ -234,28 +247,36 @@ class BundledEncoder(_TwoNetworks):
 
     @cached_property
     def _texts(self) -> Head:
-        return load_head("text.")
+        return self.head("text.")
 
     @cached_property
     def _frames(self) -> Head:
-        return load_head("frame.")
+        return self.head("frame.")
 
     def _tuned_texts(self) -> Head:
-        return load_head("text.network.")
+        return self.head("text.network.")
 
     def _tuned_network(self) -> Weights:
-        return image_network() | load_head("frame.network.")
+        return image_network() | self.head("frame.network.")
+
+    def head(self, prefix: str) -> Head:
+        """Trained weights; see `load_head`."""
+        return load_head(prefix, self._head_file)
+
+    @property
+    def _head_file(self) -> Path:
+        return head_path() if self._folder is None else self._folder / WEIGHTS
 
 
-def load_head(prefix: str) -> Head:
+def load_head(prefix: str, path: Path) -> Head:
     """Trained weights whose names have a prefix, without the prefix and in single precision.
 
     Those of the networks, below ``text.network.`` and ``frame.network.``, are no part of the maps
-    ``text.`` and ``frame.``: a search reads no weight that only frames need.
+    ``text.`` and ``frame.``: a search reads no weight that only frames need. No prefix is all.
     """
-    with safe_open(head_path(), framework="numpy") as file:
+    with safe_open(path, framework="numpy") as file:
         names = [name for name in file.keys() if name.startswith(prefix)]  # noqa: SIM118
-        kept = [name for name in names if "network" not in name.removeprefix(prefix)]
+        kept = [n for n in names if not prefix or "network" not in n.removeprefix(prefix)]
         return {n.removeprefix(prefix): file.get_tensor(n).astype(np.float32) for n in kept}
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from tokenizers import Tokenizer
 
 from sureshot.models.encoders.base import TextFeatures, token_words
@@ -50,10 +50,7 @@ class MiniLM:
             The sentence vector is the mean over all real tokens, [CLS] and [SEP] included, as in
             the original; ``words`` holds those same states before the mean.
         """
-        # A long text is cut before it is tokenized: no text of 128 tokens needs more characters.
-        ids = [self._tokenizer.encode(text[: MAX_TOKENS * 100]).ids for text in texts]
-        truncated = np.array([len(i) > MAX_TOKENS for i in ids])
-        ids = [i if len(i) <= MAX_TOKENS else [*i[: MAX_TOKENS - 1], i[-1]] for i in ids]
+        ids, truncated = self.token_numbers(texts)
         lengths = [len(i) for i in ids]
         words = np.zeros((len(ids), max(lengths), DIM), np.float32)
         mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
@@ -63,6 +60,17 @@ class MiniLM:
         sentence = words.sum(1)
         sentence /= np.linalg.norm(sentence, axis=1, keepdims=True)
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
+
+    def token_numbers(
+        self, texts: Sequence[str]
+    ) -> tuple[list[list[int]], Bool[np.ndarray, " texts"]]:
+        """Numbers of the tokens of each text, at most 128, and which texts were cut."""
+        # A long text is cut before it is tokenized: no text of 128 tokens needs more characters.
+        ids = [self._tokenizer.encode(text[: MAX_TOKENS * 100]).ids for text in texts]
+        truncated = np.array([len(i) > MAX_TOKENS for i in ids])
+        return [
+            i if len(i) <= MAX_TOKENS else [*i[: MAX_TOKENS - 1], i[-1]] for i in ids
+        ], truncated
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token of each text."""

@@ -159,6 +159,7 @@ def train_run(
         resume=True,
         cache=data.cache,
         frames=folder.parent.parent / FRAMES,  # next to runs and models: all of them share it
+        bank=False,  # raw scores are tested
     )
 
 
@@ -224,6 +225,7 @@ def _encoded(
 ) -> SplitFeatures:
     if not recipe.encoder.tuned:
         return encode(split, scorer, notes, cache=data.cache)
+    scorer = replace(scorer, encoder=tuned(scorer.encoder).encoder)
     # No other run can use the features of an encoder that was trained in this one.
     with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
         return encode(split, scorer, notes, cache=Path(cache))
@@ -234,7 +236,8 @@ def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:
     own = 0 if model is None else sum(p.numel() for p in model.parameters() if p.requires_grad)
     if not recipe.encoder.tuned:
         return own
-    return own + sum(part.numel() for part in tuned(scorer.encoder).network.parameters())
+    weights = tuned(scorer.encoder).network.parameters()
+    return own + sum(weight.numel() for weight in weights if weight.requires_grad)
 
 
 def _measured(

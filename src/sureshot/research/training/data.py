@@ -33,6 +33,7 @@ from sureshot.research.features import (
     sampled_frames,
 )
 from sureshot.research.training.augment import SHORTEST_CROP, Augment, augmented
+from sureshot.research.training.bundled_tuning import TunedBundled
 from sureshot.research.training.distributed import rank, union, world
 from sureshot.research.training.encoder_tuning import Tuned
 
@@ -363,7 +364,7 @@ def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
     return pixels.reshape(int(count.group(1)), -1, *pixels.shape[1:])
 
 
-TrainedEncoder = ClipEncoder | SmallEncoder  # those whose weights can be trained too
+TrainedEncoder = ClipEncoder | SmallEncoder | TunedBundled  # those whose weights can be trained too
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from sureshot.errors import ModelError, SureshotError
 from sureshot.files import write_json
 from sureshot.models.encoders import Encoder
 from sureshot.models.encoders.base import PATCH_GRID
+from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.clip import (
     IMAGES,
     PROCESSOR,
@@ -37,6 +38,7 @@ from sureshot.models.encoders.clip import (
 )
 from sureshot.models.encoders.small import SmallEncoder, SmallNetwork
 from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
+from sureshot.research.training.bundled_tuning import TunedBundled
 
 
 class TunedSmall(nn.Module):
@@ -161,20 +163,22 @@ class TunedClip(nn.Module):
         return self.network.get_parameter("logit_scale")
 
 
-Tuned = TunedClip | TunedSmall
+Tuned = TunedClip | TunedSmall | TunedBundled
 
 
 def tuned(
     encoder: Encoder, system: System | None = None, words: int | None = None, seed: int = 0
 ) -> Tuned:
-    """An encoder that is trained with a system; see `TunedClip` and `TunedSmall`."""
+    """An encoder that is trained with a system; see the classes of `Tuned`."""
+    if isinstance(encoder, BundledEncoder):
+        return TunedBundled(encoder)
     if isinstance(encoder, SmallEncoder):
         return TunedSmall(encoder, seed)
     if isinstance(encoder, ClipEncoder):
         return TunedClip(encoder, system, words)
     raise SureshotError(
         f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
-        'only CLIP, SigLIP and "small" can. Name one, or set it to false.'
+        'only "bundled", CLIP, SigLIP and "small" can. Name one, or set it to false.'
     )
 
 

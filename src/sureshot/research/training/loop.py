@@ -384,8 +384,9 @@ def save_state(
     tensors = {_WEIGHTS + name: tensor for name, tensor in modules.state_dict().items()}
     for number, memory in optimiser.state_dict()["state"].items():
         tensors |= {f"{_MEMORY}{number}.{name}": tensor for name, tensor in memory.items()}
-    # Cloned: safetensors refuses tensors that share memory, as tied weights do.
-    kept = {name: tensor.detach().cpu().clone() for name, tensor in tensors.items()}
+    # Cloned: safetensors refuses tensors that share memory, as tied weights do, or are in parts.
+    whole = torch.contiguous_format
+    kept = {n: tensor.detach().cpu().clone(memory_format=whole) for n, tensor in tensors.items()}
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with replace_file(path) as fresh:

@@ -55,7 +55,8 @@ class EncoderRecipe(Ranged):
         words: tokens of a text that are read, special ones included; None reads as many as the
             encoder can. Only an encoder that is trained too can be held to fewer.
         device: torch device; None takes a GPU where there is one.
-        tuned: whether the encoder is trained too, end to end; only CLIP and SigLIP can be.
+        tuned: whether the encoder is trained too, end to end: CLIP, SigLIP, ``small``, or the upper
+            ends of ``bundled``.
     """
 
     key: ClassVar[str] = "encoder"

@@ -31,7 +31,7 @@ from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, load_system
 from sureshot.models.weights import device_for
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.features import FrameMemory, SplitFeatures, extract
+from sureshot.research.features import FrameMemory, SplitFeatures, extract, frame_memory
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import data, hub_correction, loop
 from sureshot.research.training.distributed import from_torchrun, rank, world
@@ -86,6 +86,10 @@ class Task(ABC):
     @abstractmethod
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """Write a checkpoint into an empty folder."""
+
+    def judged(self, held: Split) -> Split:
+        """What of the validation set an epoch of a tuned encoder is judged by."""
+        return held
 
     def labels(self) -> loop.Labels | None:
         """Codes of pairs for losses that want more than which text belongs to which video."""
@@ -150,10 +154,12 @@ class Task(ABC):
         resume: bool = False,
         cache: Path | None = None,
         frames: Path | None = None,
+        bank: bool = True,
     ) -> loop.TrainingResult:
         """Train on features of a frozen encoder, or the encoder too, on frames.
 
         ``frames`` is where ``training.keep_frames`` keeps them; None is the folder of the run.
+        ``bank`` is whether the model is made ready for searches.
 
         A video that cannot be read is left out. With a tuned encoder, ``unreadable.txt`` in the
         run's folder lists these.
@@ -161,10 +167,12 @@ class Task(ABC):
         # What would be refused after all videos have been encoded is refused before.
         if not resume:
             loop.check_new(folder)
-        network, memory = None, FrameMemory()
+        network, memory = None, FrameMemory(0)
         pairs: data.Pairs
         if self.recipe.encoder.tuned:
             network = self.tuned()
+            kept = frame_memory(network.encoder, self.note.frames, self.note.rule)
+            memory = kept or FrameMemory()
             pairs = self.pixel_pairs(network, frames or folder / FRAMES, memory)
         else:
             self.encode(notes, cache)
@@ -197,7 +205,7 @@ class Task(ABC):
             notes.line(line)
         if rank() == 0:
             self.recipe.save(folder / RECIPE)
-            if self.held is not None:
+            if self.held is not None and bank:
                 self.finish(fitted.folder, self.held, notes)
         return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
 
@@ -219,9 +227,10 @@ class Task(ABC):
         if network is None or self.held is None:
             assert self.val is not None
             return self.score(self.val)
+        held = self.judged(self.held)
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            seen = self.features(self.held, network.encoder, cache=Path(cache), memory=memory)
+            seen = self.features(held, network.encoder, cache=Path(cache), memory=memory)
             return self.score(seen)
 
 
@@ -279,10 +288,11 @@ def train_splits(
     resume: bool = False,
     cache: Path | None = None,
     frames: Path | None = None,
+    bank: bool = True,
 ) -> loop.TrainingResult:
     """Train by a recipe on splits that are read already; see `train` and `Task.run`."""
     task = RetrievalTask(recipe, splits, held, notes)
-    return task.run(folder, notes, resume=resume, cache=cache, frames=frames)
+    return task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
 
 
 def open_recipe(
@@ -340,6 +350,10 @@ class RetrievalTask(Task):
     def score(self, features: SplitFeatures) -> float:
         """Recalls on the validation set."""
         return validation_score(self.model, features, self.metric, self.device)
+
+    def judged(self, held: Split) -> Split:
+        """The captions that `validation_score` asks for."""
+        return judged(held)
 
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """A checkpoint of retrieval."""
@@ -451,10 +465,19 @@ def new_model(
     return Model(stem, system)
 
 
+def judged(split: Split) -> Split:
+    """A validation set with the captions alone that an epoch is judged by."""
+    return replace(split, captions=tuple(split.captions[row] for row in _judged_rows(split)))
+
+
+def _judged_rows(split: Split) -> list[int]:
+    each = max(1, _CAPTIONS // len(split.items))
+    return sorted(row for own in split.by_video() for row in own[:each])
+
+
 def validation_score(model: Model, val: SplitFeatures, metric: str, device: str = "cpu") -> float:
     """The score of a model on a validation set, in percent, higher is better."""
-    each = max(1, _CAPTIONS // len(val.videos))
-    chosen = sorted(row for own in val.split.by_video() for row in own[:each])
+    chosen = _judged_rows(val.split)
     scores = similarity(ModelSimilarity(model, device), val, captions=chosen)
     texts, videos = recalls(scores, val.split.owner()[chosen])
     return texts.r1 if metric == "r1" else rsum(texts, videos)

@@ -1,0 +1,274 @@
+"""The bundled encoder, trained end to end with a system: the upper ends of its two networks.
+
+Trained are the last two blocks of the image network and its last convolution, the last three
+layers of the text network, and the map from each into the joint space. What is below them stays,
+and what enters them is computed once per video and once per caption: a step costs a tenth of one
+through the whole networks. The names of the classes stay as well.
+"""
+
+import hashlib
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import torch
+from jaxtyping import Float, Float16
+from safetensors.numpy import load_file
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
+from transformers import BertConfig, BertModel
+
+from sureshot.errors import ModelError
+from sureshot.files import write_json
+from sureshot.models.encoders.backbone import GRID, SIDE
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.bundled import (
+    CONFIG,
+    DIM,
+    KIND,
+    TEMPERATURE,
+    WEIGHTS,
+    BundledEncoder,
+    text_folder,
+)
+from sureshot.models.encoders.efficientnet import CHANNELS, MIDDLE, SCALE
+from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
+from sureshot.models.encoders.minilm import DIM as SENTENCE
+from sureshot.models.encoders.minilm import HEADS, LAYERS
+from sureshot.models.systems.base import TextTokens, VideoTokens
+
+FIRST_BLOCK = 19  # of the image network's 21
+FIRST_LAYER = 3  # of the text network's 6
+_TOGETHER = (64, 16, 4, 1)  # frames of one shape at once
+_PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
+_ROOM = 2**28  # bytes of what enters the trained layers of texts
+
+# What enters the trained blocks for the frames of a video: channels last, 16-bit.
+States = Float16[np.ndarray, "frames i j c"]
+
+
+class TunedBundled(nn.Module):
+    """An encoder with a graph; its own `prepare` is the part of the image network that stays.
+
+    Args:
+        encoder: where the weights come from; it keeps its own.
+    """
+
+    latin_only = True
+    dim, channels, side = DIM, CHANNELS, SIDE
+    frame_size = SIDE
+    labels: Tensor
+
+    def __init__(self, encoder: BundledEncoder) -> None:
+        super().__init__()
+        self.origin, self.name, self.device = encoder, encoder.name, encoder.device
+        copied = {name: weight.copy() for name, weight in encoder.backbone.weights.items()}
+        self.image = EfficientNetLite2.of(copied)
+        read = load_file(text_folder() / "model.safetensors") | encoder.head("text.network.")
+        self.bert = new_minilm(read)
+        self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
+        for name, part in (("text.", self.text), ("frame.", self.frame)):
+            head = encoder.head(name)
+            part.load_state_dict({n: torch.from_numpy(head[n]) for n in ("weight", "bias")})
+        labels = torch.from_numpy(encoder.head("frame.")["labels"])
+        self.register_buffer("labels", labels, persistent=False)
+        self.requires_grad_(False)
+        blocks = list(self.image.blocks)
+        layers = [*list(self.bert.encoder.layer)[FIRST_LAYER:], *blocks[FIRST_BLOCK:]]
+        for part in (*layers, self.image.head, self.text, self.frame):
+            part.requires_grad_(True)
+        for block in blocks:
+            assert isinstance(block, InvertedBottleneck)
+            # Learning filters of single channels costs more than all else together (LOG.md).
+            block.filter.requires_grad_(False)
+        self.to(self.device)
+        self._begun: dict[str, Tensor] = {}
+        self._room = _ROOM
+
+    @property
+    def encoder(self) -> "TunedBundled":
+        """What encodes with the weights as they are."""
+        return self
+
+    @property
+    def network(self) -> nn.Module:
+        """What has the weights."""
+        return self
+
+    @property
+    def fingerprint(self) -> str:
+        """That of the encoder that the weights came from."""
+        return self.origin.fingerprint
+
+    @property
+    def vocabulary(self) -> Vocabulary | None:
+        """The words that it knows."""
+        return self.origin.vocabulary
+
+    @cached_property
+    def prepared_by(self) -> str:
+        """Digest of the weights that frames go through before those that are trained."""
+        digest = hashlib.sha256(f"{SIDE} {FIRST_BLOCK}".encode())
+        for part in (self.image.stem, *list(self.image.blocks)[:FIRST_BLOCK]):
+            for weight in part.state_dict().values():
+                digest.update(weight.cpu().contiguous().numpy().tobytes())
+        return digest.hexdigest()
+
+    def prepare(self, frames: Images) -> States:
+        """What enters the trained blocks."""
+        pixels = torch.from_numpy(self.origin.prepare(frames)).to(self.device)
+        with torch.inference_mode(), torch.autocast(self._kind, enabled=False):
+            scaled = ((pixels.float() - MIDDLE) * SCALE).contiguous(
+                memory_format=torch.channels_last
+            )
+            states = self.image.lower(scaled, FIRST_BLOCK).permute(0, 2, 3, 1)
+        return states.half().contiguous().cpu().numpy()
+
+    def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
+        """Texts as `BundledEncoder.encode_texts` has them."""
+        with torch.no_grad():
+            found = self.texts(texts)
+        sentence, words, mask = (part.cpu().numpy() for part in found)
+        cut = self.origin.token_numbers(texts)[1]
+        return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=cut)
+
+    def encode_frames(self, prepared: States) -> FrameFeatures:
+        """Frames as `BundledEncoder.encode_frames` has them."""
+        with torch.no_grad():
+            frames, patches, backbone = (p.cpu().numpy() for p in self._frames([*prepared]))
+        return FrameFeatures(frames=frames, patches=patches, backbone=backbone)
+
+    def texts(self, texts: Sequence[str]) -> TextTokens:
+        """Texts, at least one, with a graph."""
+        begun = self._entering(texts)
+        order = sorted(range(len(begun)), key=lambda row: len(begun[row]))
+        size = -(-len(order) // _PARTS)
+        words: dict[int, Tensor] = {}
+        for part in (order[first : first + size] for first in range(0, len(order), size)):
+            states, hidden = _padded([begun[row].float() for row in part])
+            for layer in self.bert.encoder.layer[FIRST_LAYER:]:
+                states = layer(states, hidden)
+            words |= {row: s[: len(begun[row])] for row, s in zip(part, states, strict=True)}
+        padded = pad_sequence([words[row].float() for row in range(len(begun))], batch_first=True)
+        lengths = torch.tensor([len(one) for one in begun])
+        mask = (torch.arange(padded.shape[1]) < lengths[:, None]).to(self.device)
+        joined = self._joined_texts(padded) * mask[..., None]
+        return TextTokens(self._joined_texts(padded.sum(1)), joined, mask)
+
+    def videos(self, prepared: Sequence[States]) -> VideoTokens:
+        """Videos of frames that `prepare` made, with a graph; each has at least one."""
+        lengths = [len(states) for states in prepared]
+        parts = (torch.split(p, lengths) for p in self._frames([f for v in prepared for f in v]))
+        frames, patches, backbone = (pad_sequence(list(p), batch_first=True) for p in parts)
+        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+        return VideoTokens(frames, patches, backbone, mask.to(self.device))
+
+    def save(self, folder: Path) -> None:
+        """Write a folder that `BundledEncoder` reads."""
+        kept = {n: torch.from_numpy(w.copy()) for n, w in self.origin.head("").items()}
+        for name, weight in self.named_parameters():
+            if weight.requires_grad:
+                renamed = name.replace("bert.", "text.network.").replace("image.", "frame.network.")
+                kept[renamed] = weight.detach().cpu().contiguous()
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            save_file(kept, folder / WEIGHTS)
+            write_json(folder / CONFIG, {"model_type": KIND})
+        except OSError as error:
+            raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
+
+    @property
+    def _kind(self) -> str:
+        return torch.device(self.device).type
+
+    def _entering(self, texts: Sequence[str]) -> list[Float16[Tensor, "tokens size"]]:
+        """What enters the first trained layer for each text."""
+        new = [text for text in dict.fromkeys(texts) if text not in self._begun]
+        found = {text: self._begun[text] for text in texts if text in self._begun}
+        if new:
+            ids = [torch.tensor(one) for one in self.origin.token_numbers(new)[0]]
+            order = sorted(range(len(new)), key=lambda row: len(ids[row]))
+            with torch.no_grad():
+                for rows in (order[first : first + 64] for first in range(0, len(order), 64)):
+                    states, hidden = _padded([ids[row].to(self.device) for row in rows])
+                    states = self.bert.embeddings(states)
+                    for layer in self.bert.encoder.layer[:FIRST_LAYER]:
+                        states = layer(states, hidden)
+                    found |= {
+                        new[row]: state[: len(ids[row])].half().clone()
+                        for row, state in zip(rows, states, strict=True)
+                    }
+            for text in new:
+                if found[text].nbytes <= self._room:
+                    self._room -= found[text].nbytes
+                    self._begun[text] = found[text]
+        return [found[text] for text in texts]
+
+    def _frames(
+        self, states: Sequence[Float16[np.ndarray, "_i _j c"]]
+    ) -> tuple[
+        Float[Tensor, "frames dim"], Float[Tensor, "frames cells dim"], Float[Tensor, "frames c"]
+    ]:
+        """Vectors, cells and backbone features of frames, those of one shape together.
+
+        They come in groups of few sizes: for every number of frames that it has not seen, oneDNN
+        prepares each convolution again, which takes longer than to compute it.
+        """
+        by_shape: dict[tuple[int, ...], list[int]] = {}
+        for row, state in enumerate(states):
+            by_shape.setdefault(state.shape, []).append(row)
+        order: list[int] = []
+        pooled, cells = [], []
+        for rows in by_shape.values():
+            order += rows
+            while rows:
+                size = next(size for size in _TOGETHER if size <= len(rows))
+                some, rows = rows[:size], rows[size:]
+                batch = torch.from_numpy(np.stack([states[row] for row in some])).to(self.device)
+                # Seen as channels first, in memory still last.
+                maps = self.image.upper(batch.float().permute(0, 3, 1, 2), FIRST_BLOCK).float()
+                pooled.append(maps.mean((-2, -1)))
+                grid = functional.adaptive_avg_pool2d(maps, GRID)
+                cells.append(grid.flatten(2).transpose(1, 2))
+        back = torch.tensor(order).argsort().to(self.device)
+        features = torch.cat(pooled)[back]
+        return self._joined_frames(features), self._joined_frames(torch.cat(cells)[back]), features
+
+    def _joined_texts(self, states: Float[Tensor, "*n size"]) -> Float[Tensor, "*n dim"]:
+        units = functional.normalize(states, dim=-1)
+        return functional.normalize(self.text(units * SENTENCE**0.5).float(), dim=-1)
+
+    def _joined_frames(self, features: Float[Tensor, "*n channels"]) -> Float[Tensor, "*n dim"]:
+        believed = torch.softmax(self.image.classify(features).float() / TEMPERATURE, dim=-1)
+        looks = self.frame(functional.layer_norm(features, features.shape[-1:]))
+        return functional.normalize((looks + believed @ self.labels.T).float(), dim=-1)
+
+
+def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
+    """Rows in one tensor, and what attention adds so that none looks at the padding."""
+    zeros = [torch.zeros(len(row), device=row.device) for row in rows]
+    hidden = pad_sequence(zeros, batch_first=True, padding_value=-1e4)
+    return pad_sequence(list(rows), batch_first=True), hidden[:, None, None]
+
+
+def new_minilm(weights: dict[str, np.ndarray], dropout: float = 0.0) -> BertModel:
+    """The text network with these weights, without the pooler that no sentence vector needs."""
+    config = BertConfig(
+        vocab_size=30522,
+        hidden_size=SENTENCE,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        intermediate_size=4 * SENTENCE,
+        hidden_dropout_prob=dropout,
+        # Torch draws numbers one by one, which takes a tenth of a step; and its faster attention
+        # is slower on the way back.
+        attention_probs_dropout_prob=0.0,
+        attn_implementation="eager",
+    )
+    network = BertModel(config, add_pooling_layer=False)
+    own = {n: torch.from_numpy(w) for n, w in weights.items() if not n.startswith("pooler.")}
+    network.load_state_dict(own, strict=False)
+    return network

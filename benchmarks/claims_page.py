@@ -56,6 +56,7 @@ from sureshot.research.canvas import (
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import Table, load_tables
 from sureshot.research.reproduction.runs import AMBIGUITY, PERCENT, TableRanks, read_ranks
+from sureshot.text import counted
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -324,6 +325,7 @@ def dose_lines(table: Table, found: Sequence[DoseResponse]) -> Iterator[str]:
 # --- the tables of a data set ---------------------------------------------------------------------
 
 CONTROLS = "controls"  # the table that compares each mechanism with its control
+_FROZEN = "frozen"  # an encoder that was not trained with the systems
 _DECIDED: Sequence[Verdict] = ("supported", "contradicted", "ruled out", "too noisy to tell")
 
 
@@ -339,6 +341,7 @@ class Tested:
         sums: the same on the sum of the recalls of both directions.
         scores: the uncertainties of the table of controls; empty without that table.
         notes: what is odd about some of the runs.
+        encoder: ``frozen``, or that it was trained too.
     """
 
     title: str
@@ -348,11 +351,13 @@ class Tested:
     sums: Sequence[Finding]
     scores: Sequence[UncertaintyScore] = ()
     notes: Sequence[str] = ()
+    encoder: str = _FROZEN
 
     @property
     def name(self) -> str:
-        """Data set and mode in words."""
-        return f"{self.title}, {_MODES[self.mode]}"
+        """Data set, encoder and mode in words."""
+        encoder = "" if self.encoder == _FROZEN else f", encoder {self.encoder}"
+        return f"{self.title}{encoder}, {_MODES[self.mode]}"
 
     @property
     def decided(self) -> list[Finding]:
@@ -423,6 +428,7 @@ def _tested(mode: Mode, folder: Path, tables: Ranks, own: Ranks | None = None) -
         sums=judge_claims(summed, tables, mode=mode, rsum=True),
         scores=uncertainty_scores(controls[0]) if controls else [],
         notes=list(dict.fromkeys(one.note for one in facts if one.note)),
+        encoder=facts[0].encoder_is,
     )
 
 
@@ -681,7 +687,8 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
 
 def _effect(tested: Sequence[Tested]) -> str:
     asked, helps, ends = dict[str, None](), list[str](), list[str]()
-    for one in tested:
+    frozen = [one for one in tested if one.encoder == _FROZEN]
+    for one in frozen:
         for name, finding, _ in _mechanisms(one):
             if finding.decision.verdict not in _DECIDED or finding.gap is None:
                 continue
@@ -691,15 +698,31 @@ def _effect(tested: Sequence[Tested]) -> str:
             if finding.decision.verdict == "supported":
                 helps.append(f"{name} ({one.name})")
     if not asked:
-        return "Not run often enough to say."
+        return f"Not run often enough to say. {_end_to_end(tested)}"
     waiting = [name for name, *_ in _MECHANISMS if name not in asked]
     open_ones = f" Not run often enough to say: {_listed(waiting)}." if waiting else ""
     seen = f"{_listed(helps)} beat its control" if helps else "no mechanism beat its control"
     return (
         f"On frozen features, with {LEAST_SEEDS} seeds, {seen} in R@1: the same system and weights "
-        f"without the mechanism. The upper ends of the intervals on {tested[0].title} are "
-        f"{_listed(ends)}.{open_ones}{_of_sums(tested)} Nothing is known yet of an "
-        "encoder that is tuned end to end, as the papers tune theirs."
+        f"without the mechanism. The upper ends of the intervals on {frozen[0].title} are "
+        f"{_listed(ends)}.{open_ones}{_of_sums(frozen)} {_end_to_end(tested)}"
+    )
+
+
+def _end_to_end(tested: Sequence[Tested]) -> str:
+    """What is known of encoders that were trained with the systems."""
+    found = [
+        f"{name} {_size(finding.gap)} ({counted(finding.gap.seeds, 'seed')})"
+        for one in tested
+        if one.encoder != _FROZEN
+        for name, finding, _ in _mechanisms(one)
+        if finding.gap is not None
+    ]
+    if not found:
+        return "Nothing is known yet of an encoder tuned end to end, as the papers tune theirs."
+    return (
+        f"With an encoder that is tuned end to end, as the papers tune theirs: {_listed(found)}; "
+        f"fewer than {LEAST_SEEDS} seeds decide nothing."
     )
 
 

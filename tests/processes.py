@@ -6,8 +6,11 @@ import multiprocessing
 import os
 import shutil
 import signal
+import sys
 import time
 import warnings
+from collections.abc import Sequence
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
@@ -26,7 +29,9 @@ from tests.encoded import make_store, random_windows, record
 warnings.filterwarnings("ignore", message="lance is not fork-safe")
 _PATIENCE = 200  # seconds; a busy machine must not end what is at work
 _CONTEXT = multiprocessing.get_context("forkserver")
-_CONTEXT.set_forkserver_preload(["tests.processes", "tests.faults.verbs"])
+_CONTEXT.set_forkserver_preload(
+    ["tests.processes", "tests.faults.verbs", "sureshot.cli.search", "sureshot.cli.manage"]
+)
 
 
 def start(work, *arguments) -> BaseProcess:
@@ -64,6 +69,33 @@ def error_after_ctrl_c(seconds: float, work, *arguments) -> str:
     os.kill(process.pid, signal.SIGINT)
     assert finish(process) == [0]
     return queue.get()
+
+
+def command(arguments: Sequence[str], files: Sequence[int], environment: dict[str, str]):
+    """Run `sureshot` in a process of its own, without the half second that Python needs to start.
+
+    Args:
+        files: what are its standard input, output and error.
+    """
+    given = [Connection(os.dup(file)) for file in files]  # which a process can be sent
+    return start(_command, list(arguments), given, environment, str(Path.cwd()))
+
+
+def _command(arguments, given, environment, folder) -> None:
+    from sureshot.__main__ import main
+
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environment)
+    for number, file in enumerate(given):
+        os.dup2(file.fileno(), number)
+        file.close()
+    sys.stdin, sys.stdout, sys.stderr = (
+        open(number, mode, encoding="utf-8", closefd=False)  # noqa: SIM115
+        for number, mode in enumerate("rww")
+    )
+    sys.argv = ["sureshot", *arguments]
+    main()
 
 
 def barrier(parties: int):

@@ -6,15 +6,16 @@ import os
 import pty
 import re
 import struct
-import subprocess
 import sys
 import termios
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 
 import typer
 
 from sureshot.cli.app import app_of
+from tests.processes import command, finish
 
 COMMAND = (sys.executable, "-m", "sureshot")
 PLAIN = {"COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
@@ -32,13 +33,15 @@ class Ran:
 
 def spawn(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ran:
     """Run a command in a process of its own, without a terminal."""
-    ran = subprocess.run(
-        [*COMMAND, *map(str, arguments)],
-        input=stdin,
-        capture_output=True,
-        env=os.environ | environment,
-    )
-    return Ran(ran.returncode, ran.stdout.decode(), ran.stderr.decode())
+    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
+        given.write(stdin)
+        files = [given, out, err]
+        given.seek(0)
+        numbers = [file.fileno() for file in files]
+        (code,) = finish(command([*map(str, arguments)], numbers, os.environ | environment))
+        for file in files:
+            file.seek(0)
+        return Ran(code or 0, out.read().decode(), err.read().decode())
 
 
 def in_terminal(
@@ -56,13 +59,8 @@ def in_terminal(
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
     known = {k: v for k, v in os.environ.items() if k not in ("COLUMNS", "NO_COLOR", "FORCE_COLOR")}
-    process = subprocess.Popen(
-        [*COMMAND, *map(str, arguments)],
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=known | {"TERM": "xterm-256color"} | environment,
-    )
+    environment = known | {"TERM": "xterm-256color"} | environment
+    process = command([*map(str, arguments)], [theirs] * 3, environment)
     os.close(theirs)
     os.write(ours, typed)
     sent = b""
@@ -73,7 +71,8 @@ def in_terminal(
                 os.write(ours, reply[1])
                 reply = None
     os.close(ours)
-    return process.wait(), sent.decode().replace("\r\n", "\n")
+    (code,) = finish(process)
+    return code or 0, sent.decode().replace("\r\n", "\n")
 
 
 def colours(text: str) -> list[str]:
@@ -94,9 +93,9 @@ def check_snapshot(name: str, text: str) -> None:
 def _found(group, before=""):
     """All commands by the words that name them, those of groups too."""
     commands = {}
-    for name, command in group.commands.items():
-        inner = hasattr(command, "commands")
-        commands |= _found(command, f"{before}{name} ") if inner else {before + name: command}
+    for name, one in group.commands.items():
+        inner = hasattr(one, "commands")
+        commands |= _found(one, f"{before}{name} ") if inner else {before + name: one}
     return commands
 
 

@@ -22,9 +22,8 @@ from jaxtyping import Bool, Float
 from benchmarks import trust
 from benchmarks.films import LEAST, Interval, captioned, join_several
 from sureshot.files import CARD
-from sureshot.library.confidence import CONFIDENT
 from sureshot.library.indexing import ingest
-from sureshot.library.results import Hit
+from sureshot.library.results import CONFIDENT, Hit
 from sureshot.library.search import Searcher
 from sureshot.metrics.confidence import ece, ece_floor
 from sureshot.models.load import load, load_searchable

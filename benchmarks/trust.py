@@ -31,7 +31,7 @@ from benchmarks import data
 from sureshot.datasets import Split, load_split
 from sureshot.datasets.split import Caption, Item
 from sureshot.files import CARD
-from sureshot.library.confidence import CONFIDENT
+from sureshot.library.results import CONFIDENT
 from sureshot.metrics.confidence import auroc, brier
 from sureshot.metrics.intervals import interval, mean_of
 from sureshot.models.hub_bank import BUNDLED

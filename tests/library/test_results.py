@@ -167,6 +167,11 @@ def backwards(found):
             "your videos. Many of your videos seem to show this.",
         ),
         (
+            sure("several plausible", 0.4, 0.59, expected=2.7),
+            "Many of your videos may show this: 40% that the first result is right, 19% that a "
+            "later one is, 41% that it's not in your videos.",
+        ),
+        (
             sure("probably not here", 0.08, 0.2, expected=3.0),
             "Probably not in your videos: 80%, 8% that the first result is right, 12% that a later "
             "one is.",

@@ -256,3 +256,39 @@ def test_words_that_cannot_be_read_are_reported_and_pictures_are_found(tmp_path,
     assert "`sureshot index FOLDER`" in " ".join(described.warnings)
     run()
     assert search(tmp_path, "swordfish")[0].source == "subtitles"
+
+
+def test_whoever_knows_that_it_is_there_gets_that_counted_in(tmp_path, run):
+    """Pictures have no percentage here, so half of what is left is theirs."""
+    run()
+    plain = search(tmp_path, "what was the password?")
+    known = search(tmp_path, "what was the password?", present=True)
+    said, here = plain[0].probability, 1 - 0.5 * (1 - plain[0].probability)
+    assert plain.present == pytest.approx(here) and said < 0.95
+    assert known[0].probability == pytest.approx(said / here) == known.confidence.right
+    assert known.present == known.confidence.prior == 1
+    assert "not in your videos" not in "".join(known.verdict)
+
+
+def test_hits_without_a_percentage_are_less_likely_than_asked_for(tmp_path, run):
+    run()
+    whole = search(tmp_path, "the password is swordfish")
+    assert whole[0].lines and any(hit.probability is None for hit in whole)
+    likely = search(tmp_path, "the password is swordfish", min=0.5)
+    assert [hit.source for hit in likely] == ["subtitles"] and "left out" in likely.warnings[-1]
+    clips = library.export(whole, tmp_path / "out")
+    assert (len(clips.written), clips.left_out) == (1, len(whole) - 1)
+    assert search(tmp_path, "red", min=0.5).hits  # nothing has a percentage
+
+
+def test_what_subtitles_say_is_not_said_to_be_unknown_or_left_out(tmp_path, videos):
+    (videos / "film.en.srt").write_text(SRT.replace("The <i>password</i>", "I never said it"))
+    sureshot.index(videos, db=tmp_path / "db")
+    searcher = open_index(tmp_path / "db")
+    described = searcher.describe(videos / "film.mp4", ["swordfish", "a zorblax"])
+    assert len(described.warnings) == 1 and "zorblax" in described.warnings[0]
+    assert not searcher.describe(videos / "film.mp4", ["swordfish"]).warnings
+    answer = searcher.search("never said it is swordfish")
+    assert answer[0].source == "subtitles" and not answer.warnings and not answer.unrated
+    negated = searcher.search("no red wall")
+    assert negated.unrated and "Not calibrated" not in f"{negated.verdict}{negated.note}"

@@ -119,8 +119,6 @@ def judge(
     Asks on the terminal, or reads one answer per line from standard input. Each rated query is kept
     at once; the same command goes on with those that are left.
     """
-    from sureshot.library.judging import JUDGED
-
     if (queries is not None) + show + (remove is not None) != 1:
         raise MistypedError("Give one of: QUERIES, --list, --remove N.")
     if queries is None:
@@ -147,7 +145,7 @@ def judge(
         terminal.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
-        if result.judged >= JUDGED:
+        if result.judged >= result.needed:
             named = [] if to is None else ["--labels", terminal.short(to)]
             placed = [] if db is None else ["--db", db]
             out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
@@ -157,10 +155,9 @@ def judge(
 def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bool) -> int:
     """List what was judged, or take one query of it back."""
     from sureshot.library.judging import Judgements
-    from sureshot.library.labels import labels_of_index
     from sureshot.paths import index_place
 
-    kept = Judgements(labels_of_index(index_place(db)) if to is None else to)
+    kept = Judgements.of_index(index_place(db), to)
     labels, out = list(kept), terminal.console()
     if remove is not None:
         if remove > len(labels):
@@ -189,13 +186,11 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
 
 def judge_answer(searcher: "Searcher", query: str, limit: int) -> None:
     """Ask about the best hits of a search that was just answered; learn from such searches."""
-    from sureshot.library.judging import JUDGED
-
     out = terminal.console(err=True)
     desk = _Desk(out)
     kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, limit=limit)
     out.print(kept.summary)
-    if len(kept) >= JUDGED:
+    if len(kept) >= kept.needed:
         try:
             said = repr(library.calibrate(db=searcher))
         except SureshotError as error:  # such as a model that needs more; what was judged is kept

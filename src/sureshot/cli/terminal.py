@@ -277,7 +277,7 @@ def print_answer(
     """What was asked, what to know about the answer, and the table of hits."""
     if not is_query_shown:
         out.print(Text(plain(answer.query), "bold"))
-    if answer.hits and answer.confidence is not None:
+    if answer.hits and (answer.confidence is not None or answer.unrated):
         print_verdict(out, answer)
     print_notes(out, answer.warnings)
     for line in answer.name_rows(short):

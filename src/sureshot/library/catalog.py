@@ -10,7 +10,7 @@ from typing import Any
 
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.confidence import describe_card, find_card
-from sureshot.library.judging import judging_summary
+from sureshot.library.judging import judgements_needed, judging_summary
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
@@ -89,7 +89,9 @@ class Contents:
             f"Percentages {plain(self.status)}",
         ]
         if self.judged:
-            lines.append(f"Judged      {judging_summary(self.judged, self.absent)}")
+            needed = judgements_needed(settings.model, self.fingerprint)
+            summary = judging_summary(self.judged, self.absent, needed=needed)
+            lines.append(f"Judged      {summary}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:

@@ -24,6 +24,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
+from sureshot.library.confidence import at_least
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import check_format, read_moment, subtitles, timelines, varying
@@ -118,7 +119,7 @@ def export(
     except OSError as error:
         raise SureshotError(f"Cannot write to {folder}: {reason_of(error)}.") from None
     absent = answer.status == "probably not here" and min > 0
-    chosen = [h for h in answer if not absent and (h.probability is None or h.probability >= min)]
+    chosen = () if absent else at_least(min, answer.hits)
     left_out, notes = len(answer) - len(chosen), []
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"

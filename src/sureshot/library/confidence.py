@@ -13,14 +13,13 @@ from jaxtyping import Float64
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import CARD
-from sureshot.library.results import Answer, Confidence, Hit, Status
+from sureshot.library.results import CONFIDENT, Answer, Confidence, Hit, Status
 from sureshot.models.hub_bank import Bank, home_of
 from sureshot.paths import index_folder, reference_card
 from sureshot.text import counted, plain
 from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.signals import RESULTS, QueryContext
 
-CONFIDENT = 0.8  # probability from which a first hit is called sure, or its video here
 _LONGEST = 50  # moments of a list that somebody looks through, at most
 
 
@@ -54,18 +53,20 @@ def card_stamp(index: str) -> tuple[int, ...]:
 def model_card(
     model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
-    """The calibration card of a model, if it has one; and what is wrong with those it has.
-
-    It is in the folder of the model, or among the cards of this user.
-    """
-    home = home_of(model)
+    """The calibration card of a model, if it has one; and what is wrong with those it has."""
     wrong: tuple[str, ...] = ()
-    for place in (*([home / CARD] if home else []), reference_card(fingerprint)):
+    for place in cards_of(model, fingerprint):
         card, more = _usable(place, fingerprint, bank)
         wrong += more
         if card is not None:
             return card, wrong
     return None, wrong
+
+
+def cards_of(model: str, fingerprint: str) -> list[Path]:
+    """Where a calibration card of a model may be: in its folder, and among those of this user."""
+    home = home_of(model)
+    return [*([home / CARD] if home else []), reference_card(fingerprint)]
 
 
 def _usable(
@@ -125,7 +126,7 @@ def judged(
         )
         here = float(present[number])
         sure = CONFIDENT if card.may_be_sure else np.inf
-        status: Status = "confident" if known.right >= sure else "several plausible"
+        status = status_of(hits, known)
         found.append(
             replace(
                 answer,
@@ -185,9 +186,44 @@ def describe_card(card: Calibration) -> str:
     )
 
 
+def status_of(hits: Sequence[Hit], known: Confidence) -> Status:
+    """Whether an answer is sure: of pictures never by a card of other footage alone."""
+    best = max(hits, key=lambda hit: hit.probability or 0.0, default=None)
+    may_be_sure = not known.reference or (best is not None and best.source != "frames")
+    return "confident" if may_be_sure and known.right >= CONFIDENT else "several plausible"
+
+
+def given_present(answer: Answer) -> Answer:
+    """An answer once it is known that what was asked for is there: its percentages are of that."""
+    if answer.confidence is None or not answer.hits or not answer.present:
+        return answer
+    here, old = answer.present, answer.confidence
+    known = replace(old, right=min(old.right / here, 1.0), expected=old.expected / here, prior=1.0)
+    status = status_of(answer.hits, known)
+    return replace(
+        answer,
+        hits=tuple(
+            hit
+            if hit.probability is None
+            else replace(hit, probability=min(hit.probability / here, 1.0))
+            for hit in answer.hits
+        ),
+        status=status,
+        present=1.0,
+        answerable="yes" if not known.reference or status == "confident" else "unknown",
+        confidence=known,
+    )
+
+
+def at_least(min: float, hits: Sequence[Hit]) -> tuple[Hit, ...]:
+    """Hits that are right with at least a probability; all where none has one."""
+    known = any(hit.probability is not None for hit in hits)
+    return tuple(hit for hit in hits if not known or not min or (hit.probability or 0.0) >= min)
+
+
 def likely(answer: Answer, min: float) -> Answer:
     """An answer without the hits that are less likely right than asked for, which it says."""
-    kept = tuple(h for h in answer.hits if h.probability is None or h.probability >= min)
+    kept = at_least(min, answer.hits)
     count = len(answer) - len(kept)
     if not count:
         return answer

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import SureshotError, reason_of
+from sureshot.library.confidence import cards_of
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
@@ -25,8 +26,7 @@ from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store
 from sureshot.text import counted, plain, printable
-from sureshot.trust.fit import ENOUGH
-from sureshot.trust.fit import JUDGED as JUDGED
+from sureshot.trust.fit import ENOUGH, JUDGED, QUERIES
 
 Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "quit"]
 
@@ -38,15 +38,25 @@ class Judgements:
         file: lines of JSON, as `sureshot.library.labels` describes them; need not be there yet.
 
     Attributes:
+        needed: queries that percentages are learned from, at least.
         repaired: whether half a line at its end, left by a loss of power, was dropped.
     """
 
     def __init__(self, file: str | Path) -> None:
-        self.file = expand(file)
+        self.file, self.needed = expand(file), JUDGED
         self._check()
         self.repaired = drop_half_line(self.file)
         known = self.file.exists() and self.file.stat().st_size > 0
         self._labels = {label.query: label for label in read_labels(self.file)} if known else {}
+
+    @classmethod
+    def of_index(cls, place: str, file: str | Path | None = None) -> "Judgements":
+        """Those about an index, which need not be there any more; no file is the one in it."""
+        kept = cls(labels_of_index(place) if file is None else file)
+        if Store.exists(place):
+            store = Store.open(place)
+            kept.needed = judgements_needed(store.settings.model, store.fingerprint)
+        return kept
 
     def __len__(self) -> int:
         """Queries judged so far."""
@@ -84,7 +94,7 @@ class Judgements:
     @property
     def summary(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
-        return judging_summary(len(self), self.count("absent"), "judged")
+        return judging_summary(len(self), self.count("absent"), "judged", self.needed)
 
     def _check(self) -> None:
         try:
@@ -100,12 +110,19 @@ class Judgements:
             )
 
 
-def judging_summary(judged: int, absent: int, word: str = "") -> str:
+def judgements_needed(model: str, fingerprint: str) -> int:
+    """How many judged queries percentages are learned from: more for a model without a card."""
+    places = cards_of(model, fingerprint)
+    return JUDGED if any(place.exists() for place in places) else QUERIES
+
+
+def judging_summary(judged: int, absent: int, word: str = "", needed: int = JUDGED) -> str:
     """How many searches are judged, and what more of them would bring, in sentences.
 
     Args:
         absent: number of them for what is not here.
         word: follows their number, such as ``judged``.
+        needed: as of `Judgements`.
 
     Examples:
         >>> judging_summary(101, 1, "judged")
@@ -113,15 +130,15 @@ def judging_summary(judged: int, absent: int, word: str = "") -> str:
     """
     head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
     head += f", {absent} of them for what is not here" if absent else ""
-    return f"{head}. {next_step(judged)}".rstrip()
+    return f"{head}. {next_step(judged, needed)}".rstrip()
 
 
-def next_step(judged: int) -> str:
+def next_step(judged: int, needed: int = JUDGED) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing."""
     if judged >= ENOUGH:
         return ""
-    if judged < JUDGED:
-        return f"{JUDGED - judged} more, and percentages can be learned from them."
+    if judged < needed:
+        return f"{needed - judged} more, and percentages can be learned from them."
     return f"Enough to learn from; more, up to {ENOUGH}, make the percentages better."
 
 
@@ -136,6 +153,7 @@ class JudgingSession:
         absent: number of them whose video is not in the library.
         not_found: number of them of which no hit shown was right.
         left: queries of this session that are not judged yet.
+        needed: queries that percentages are learned from, at least.
         repaired: whether half a line at the end of the file, left by a loss of power, was dropped.
         interrupted: whether Ctrl-C ended the session.
     """
@@ -146,6 +164,7 @@ class JudgingSession:
     absent: int
     not_found: int
     left: int
+    needed: int = JUDGED
     repaired: bool = False
     interrupted: bool = False
 
@@ -161,7 +180,7 @@ class JudgingSession:
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
         head += f"; {self.left} left, which the same command asks" if self.left else ""
-        return f"{head}.\n{next_step(self.judged)}".rstrip()
+        return f"{head}.\n{next_step(self.judged, self.needed)}".rstrip()
 
 
 def judge(
@@ -204,7 +223,7 @@ def judge(
     """
     searcher = db if isinstance(db, Searcher) else None
     place = db.store.location if isinstance(db, Searcher) else index_place(db)
-    kept = Judgements(labels_of_index(place) if to is None else to)
+    kept = Judgements.of_index(place, to)
     left = kept.left(queries)
     interrupted = False
     try:
@@ -230,6 +249,7 @@ def judge(
         absent=kept.count("absent"),
         not_found=kept.count("not found"),
         left=len(kept.left(left)),
+        needed=kept.needed,
         repaired=kept.repaired,
         interrupted=interrupted,
     )
@@ -248,7 +268,7 @@ def judge_again(
     What is said now is kept in the index, also where not all hits were judged, and holds where
     earlier judgements say otherwise. The other arguments are those of `judge`.
     """
-    kept = Judgements(labels_of_index(searcher.store.location))
+    kept = Judgements.of_index(searcher.store.location)
     with contextlib.suppress(KeyboardInterrupt):
         label = judge_query(searcher, clean(query), limit, ask, ask_more, keep_begun=True)
         if isinstance(label, Label):
@@ -266,7 +286,7 @@ def judge_moments(
     Args:
         absent: whether no video of the library shows it; then all moments are wrong.
     """
-    kept = Judgements(labels_of_index(searcher.store.location))
+    kept = Judgements.of_index(searcher.store.location)
     kept.add(_with_digests(Label(clean(query), tuple(moments), absent), searcher.store))
     return kept
 

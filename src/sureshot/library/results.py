@@ -35,6 +35,7 @@ _COLUMNS = (  # of a table of hits
     *("rank", "path", "start", "end", "peak", "probability", "score"),
     *("source", "date", "date_from", "missing"),
 )
+CONFIDENT = 0.8  # probability from which a first hit is called sure, or its video here
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
 
 
@@ -402,6 +403,7 @@ class Answer:
         seconds: time the search took.
         warnings: what the user should know about this answer.
         confidence: the numbers behind the status; None where nothing was calibrated.
+        unrated: why there are no percentages for this query where others have some; else empty.
         typed: the sentence as it was given, where misspelt words of it were replaced; else empty.
         names: the first videos and folders whose names have all words of the query. They are no
             hits, and have no percentages.
@@ -418,6 +420,7 @@ class Answer:
     present: float | None = None
     answerable: Answerable = "unknown"
     confidence: Confidence | None = None
+    unrated: str = ""
     typed: str = ""
     names: tuple[NameMatch, ...] = ()
     names_found: int = 0
@@ -438,7 +441,7 @@ class Answer:
         """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
         known = self.confidence
         if known is None or self.present is None:
-            return NOT_CALIBRATED
+            return ("No percentages", f": {self.unrated}") if self.unrated else NOT_CALIBRATED
         first, absent = round(100 * known.right), round(100 * (1 - self.present))
         later = max(0, 100 - first - absent)
         chances = [
@@ -471,11 +474,12 @@ class Answer:
 
     @property
     def _many(self) -> str:
-        """That many seem to be right, where the percentages add up to that; else empty."""
+        """That many are or may be right, where the percentages add up to that; else empty."""
         if self.confidence is None or self.confidence.expected < _MANY:
             return ""
         several = len({hit.path for hit in self.hits}) > 1
-        return f"Many {'of your videos' if several else 'moments'} seem to show this"
+        seem = "seem to" if (self.present or 0.0) >= CONFIDENT else "may"
+        return f"Many {'of your videos' if several else 'moments'} {seem} show this"
 
     @property
     def _list(self) -> str:
@@ -497,10 +501,10 @@ class Answer:
     @property
     def note(self) -> str:
         """Where the percentages of the hits come from; empty where there are none."""
-        if self.confidence is None:
-            return "".join(NOT_CALIBRATED) if self.hits else ""
-        if not self.hits:
+        if not self.hits or self.unrated:
             return ""
+        if self.confidence is None:
+            return "".join(NOT_CALIBRATED)
         if self.confidence.reference:
             return (
                 f"Percentages were learned on {self.confidence.reference}; on yours they are often "
@@ -558,6 +562,7 @@ class Answer:
             "present": _rounded(self.present),
             "answerable": self.answerable,
             "confidence": None if self.confidence is None else self.confidence.to_dict(),
+            "unrated": self.unrated,
             "model": self.model,
             "searched": self.searched,
             "seconds": round(self.seconds, 4),

@@ -48,8 +48,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _MOST = 24  # windows of a long video that are looked at
-_FOREIGN = "No percentages: they hold for words that the model knows."
-_NEGATED = "No percentages: these show what you asked to leave out."
+_FOREIGN = "they hold for words that the model knows."
+_NEGATED = "these show what you asked to leave out."
 _NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
 _ONLY_NAMES = "Only names were searched, as the model knows no word of this."
@@ -465,7 +465,7 @@ class Searcher:
             near = self._candidates.near_each(asked)
             answers = self._answers([self._with_hits(one) for one in near])
             answers = [
-                _with_percentages(self._words.added(answer, one))
+                _finished(self._words.added(answer, one), one)
                 for answer, one in zip(answers, asked, strict=True)
             ]
             answers = self._dated(answers, sort)
@@ -639,9 +639,9 @@ class Searcher:
         for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
             # Captions and judgements alike are about words that the model knows.
             if answer.hits and is_foreign(self.encoder, answer.query):
-                answers[row] = _noted(answer, _FOREIGN)
+                answers[row] = replace(answer, unrated=_FOREIGN)
             elif answer.hits and is_negated(answer.query):
-                answers[row] = _noted(answer, _NEGATED)
+                answers[row] = replace(answer, unrated=_NEGATED)
             elif ranking.hits:
                 rows.append(row)
         if not rows:
@@ -652,10 +652,10 @@ class Searcher:
             [[moment.score for moment in _apart(rankings[row])] for row in rows],
             self._context([rankings[row].query for row in rows], searched),
             coverage=asked.coverage,
-            prior=1.0 if asked.present else asked.prior,
+            prior=asked.prior,
         )
         for row, answer in zip(rows, judged, strict=True):
-            answers[row] = confidence.likely(_noted(answer, *warnings), asked.min)
+            answers[row] = _noted(answer, *warnings)
         return answers
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:
@@ -688,10 +688,10 @@ def _apart(ranking: Ranking) -> list[Moment]:
     return ranking.looked.copies.without(ranking.moments, _FOLDED)
 
 
-def _with_percentages(answer: Answer) -> Answer:
-    """An answer that does not say that it has none where words gave it some."""
-    notes = tuple(note for note in answer.warnings if not answer.confidence or note != _FOREIGN)
-    return replace(answer, warnings=notes)
+def _finished(answer: Answer, asked: Query) -> Answer:
+    """An answer of pictures and words with what was asked about its percentages."""
+    given = confidence.given_present(answer) if asked.present else answer
+    return confidence.likely(given, asked.min)
 
 
 def _noted(answer: Answer, *warnings: str) -> Answer:

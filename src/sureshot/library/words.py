@@ -17,10 +17,17 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import StoreError
-from sureshot.library.confidence import CONFIDENT
+from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words, name_parts
 from sureshot.library.ranking import PER_VIDEO, Query
-from sureshot.library.results import Answer, Confidence, Descriptions, Hit, LineMatch, Status
+from sureshot.library.results import (
+    CONFIDENT,
+    Answer,
+    Confidence,
+    Descriptions,
+    Hit,
+    LineMatch,
+)
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
@@ -219,7 +226,8 @@ class Words:
             return replace(found, warnings=(*found.warnings, str(error)))
         rows.sort(key=lambda row: (not row.lines, row.rank))
         ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
-        return replace(found, ranked=ranked)
+        said = [line.text for line in self._store.lines.of(found.video)]
+        return replace(found, ranked=ranked, warnings=_unsaid(found.warnings, said))
 
     def _scored(self, asked: Query) -> list[_Scored]:
         """Lines that are likeliest meant, the likeliest first."""
@@ -331,7 +339,8 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> Answer:
             rows.append(row := _row_of(one))
         row.add(one)
     said = sum(one.probability for one in lines)
-    answer = replace(answer, hits=_hits(rows, asked), warnings=_notes(answer, asked, lines))
+    notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
+    answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
     return _with_confidence(answer, asked, min(said, 1.0))
@@ -343,7 +352,7 @@ def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
     for row in sorted(rows, key=lambda row: -row.order):
         seen[row.hit.path] += 1
         few = seen[row.hit.path] <= (asked.per_video or PER_VIDEO) or row.hit.frames
-        if few and (row.probability is None or row.probability >= asked.min):
+        if few:
             kept.append(row)
     return tuple(
         replace(row.hit, rank=rank, probability=row.probability)
@@ -351,15 +360,14 @@ def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
     )
 
 
-def _notes(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> tuple[str, ...]:
-    """What to know, but for words that the model of pictures does not know and lines have."""
-    said = {word for one in lines for word in parts(one.found.line.text)}
+def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+    """Notes, without those on words that the model of pictures does not know and lines have."""
+    said = {_stem(word) for line in lines for word in all_words(line)}
 
-    def is_idle(note: str) -> bool:
-        named = [word for quoted in re.findall("“(.+?)”", note) for word in parts(quoted)]
-        return note in asked.warnings and bool(named) and said.issuperset(named)
+    def named(note: str) -> set[str]:
+        return {_stem(word) for quoted in re.findall("“(.+?)”", note) for word in all_words(quoted)}
 
-    return tuple(note for note in answer.warnings if not is_idle(note))
+    return tuple(note for note in notes if not named(note) or named(note) - said)
 
 
 def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
@@ -367,40 +375,34 @@ def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
 
     Where the pictures have no percentage, what is asked for is as likely in them as in any search.
     """
-    known, prior = answer.confidence, 0.5 if asked.prior is None else asked.prior
+    prior = 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
     if pictures is None:
         pictures = prior if any(hit.frames for hit in answer.hits) else 0.0
-    present = 1.0 if asked.present else _either(pictures, said)
-    right = max((hit.probability or 0.0 for hit in answer.hits), default=0.0)
-    status: Status = answer.status
-    if right >= CONFIDENT:
-        status = "confident"
-    elif said >= 0.5 or status == "not calibrated":
-        status = "several plausible"
+    present = _either(pictures, said)
     plausible = _plausible(answer, asked.coverage * present)
-    if known is None:
-        known = Confidence(
-            right=right,
-            coverage=asked.coverage,
-            plausible=plausible,
-            prior=1.0 if asked.present else prior,
-            valid_for=_VALID_FOR,
-        )
+    known = answer.confidence or Confidence(
+        right=0.0, coverage=asked.coverage, plausible=None, prior=prior, valid_for=_VALID_FOR
+    )
+    known = replace(
+        known,
+        right=max(hit.probability or 0.0 for hit in answer.hits),
+        plausible=plausible,
+        expected=known.expected + said,
+    )
     hits = answer.hits
     if plausible is not None:
         hits = tuple(replace(hit, plausible=hit.rank <= plausible) for hit in hits)
+    absent = answer.status == "probably not here" and said < SURE
+    sure = status_of(hits, known)
     return replace(
         answer,
         hits=hits,
-        status=status,
+        status="probably not here" if absent and sure != "confident" else sure,
         present=present,
-        answerable="no"
-        if status == "probably not here"
-        else "yes"
-        if present >= CONFIDENT
-        else "unknown",
-        confidence=replace(known, right=right, plausible=plausible),
+        answerable="no" if absent else "yes" if present >= CONFIDENT else "unknown",
+        confidence=known,
+        unrated="",
     )
 
 

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from sureshot.errors import QueryError, SureshotError
 from sureshot.library import calibration, catalog
 from sureshot.library.clips import like_frame, like_photo, still
-from sureshot.library.judging import JUDGED, Judgements, current, judge_moments
-from sureshot.library.labels import JudgedMoment, labels_of_index
+from sureshot.library.judging import Judgements, current, judge_moments
+from sureshot.library.labels import JudgedMoment
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
@@ -443,13 +443,13 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
     ]
     searcher = session.searcher()
     kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
-    if len(kept) >= JUDGED:
+    if len(kept) >= kept.needed:
         learner.learn()
     return _judged(session, learner, body.query)
 
 
 def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
-    kept = Judgements(labels_of_index(session.store().location))
+    kept = Judgements.of_index(session.store().location)
     label = kept.of(clean(query)) if query else None
     if label is not None:
         label = current(label, session.store())

@@ -222,11 +222,11 @@ class Words:
                 scored = self._scored(Query(text=one.text, codes=None, folder=found.video))
                 heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
                 rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
+            said = [line.text for line in self._store.lines.of(found.video)]
         except StoreError as error:
             return replace(found, warnings=(*found.warnings, str(error)))
         rows.sort(key=lambda row: (not row.lines, row.rank))
         ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
-        said = [line.text for line in self._store.lines.of(found.video)]
         return replace(found, ranked=ranked, warnings=_unsaid(found.warnings, said))
 
     def _scored(self, asked: Query) -> list[_Scored]:

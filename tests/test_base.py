@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,18 +15,34 @@ from tests.paths import ROOT
 
 ABSENT = (*RESEARCH, "sympy")
 BARRED = f"import sys; sys.modules.update(dict.fromkeys({ABSENT!r})); "
-RUN = BARRED + "from sureshot.cli.app import run; sys.exit(run(sys.argv[1:]))"
+RUN = """
+import contextlib, io, json
+from sureshot.cli.app import run
+ended = []
+for arguments in json.load(sys.stdin):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(out):
+        ended.append((run(arguments), out.getvalue()))
+print(json.dumps(ended))
+"""
 
 
-def run(*arguments: object, code: str = RUN, folder: Path | None = None) -> tuple[int, str, str]:
-    ran = subprocess.run(
-        [sys.executable, "-c", code, *map(str, arguments)],
+def python(code: str, *arguments: object, given: str = "", folder: Path | None = None) -> str:
+    """What a process prints that finds nothing of research."""
+    return subprocess.run(
+        [sys.executable, "-c", BARRED + code, *map(str, arguments)],
+        input=given,
         capture_output=True,
         text=True,
+        check=True,
         cwd=folder,
         env=os.environ | {"NO_COLOR": "1"},
-    )
-    return ran.returncode, ran.stdout, ran.stderr
+    ).stdout
+
+
+def run(*commands: Sequence[object], folder: Path | None = None) -> list[tuple[int, str]]:
+    """Exit code and output of commands, one after another in one process."""
+    given = json.dumps([[str(word) for word in words] for words in commands])
+    return json.loads(python(RUN, given=given, folder=folder))
 
 
 @pytest.fixture(scope="module")
@@ -36,8 +53,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (home / "videos").mkdir()
     coloured(home / "videos" / "red.mp4", ["red"], rate=5)
     coloured(home / "videos" / "sea.mp4", ["blue", "green"], rate=5)
-    code, printed, err = run("index", home / "videos", "--db", home / "index")
-    assert (code, "2 indexed" in printed) == (0, True), err
+    ((code, printed),) = run(("index", home / "videos", "--db", home / "index"))
+    assert (code, "2 indexed" in printed) == (0, True), printed
     return home
 
 
@@ -45,7 +62,7 @@ def test_verbs_of_owners_need_nothing_of_research(home: Path) -> None:
     videos, db = home / "videos", ("--db", home / "index")
     judged = home / "judged.csv"
     judged.write_text("text,video,start,end\nred,videos/red.mp4,,\n")
-    for arguments in (
+    commands = (
         ("search", "a red wall", *db),
         ("search", "--like", videos / "red.mp4", *db),
         ("search", "a red wall", "--explain", home / "hits.png", *db),
@@ -60,14 +77,14 @@ def test_verbs_of_owners_need_nothing_of_research(home: Path) -> None:
         ("index", videos, *db),
         ("search", "a red wall", "--judge", *db),
         ("calibrate", "--labels", judged, *db),
-    ):
-        code, _, err = run(*arguments)
-        assert "Traceback" not in err and not [p for p in ABSENT if f"needs {p}" in err], err
-        assert code == 0 or arguments[0] == "calibrate" or "--judge" in arguments, err
+    )
+    for words, (code, said) in zip(commands, run(*commands), strict=True):
+        assert not [p for p in ABSENT if f"needs {p}" in said], said
+        assert code == 0 or words[0] == "calibrate" or "--judge" in words, (words, said)
 
 
 def test_the_page_needs_nothing_of_research(home: Path) -> None:
-    code = BARRED + (
+    code = (
         "from pathlib import Path\n"
         "sys.path.insert(0, sys.argv[1])\n"
         "from tests.web.visitor import visiting\n"
@@ -75,8 +92,7 @@ def test_the_page_needs_nothing_of_research(home: Path) -> None:
         "    print(client.get('/').status_code)\n"
         "    print(bool(client.get('/api/search', params={'q': 'a red wall'}).json()['hits']))\n"
     )
-    _, printed, err = run(ROOT, home / "index", home / "films", code=code)
-    assert printed.split() == ["200", "True"], err
+    assert python(code, ROOT, home / "index", home / "films").split() == ["200", "True"]
 
 
 SENTENCES = [
@@ -88,40 +104,37 @@ SENTENCES = [
     (("answer", "train", "recipe.toml"), "`train_answers` needs torch"),
     (("answer", "evaluate", "model", "--root", "."), "`evaluate_answers` needs torch"),
     (("calibrate", "bundled", "--reference", "msrvtt", "--root", "."), "`calibrate` needs torch"),
-    (("index", ".", "--model", "openai/clip-vit-base-patch16"), "needs torch and transformers"),
-    (("index", ".", "--model", "small"), "The model small needs torch"),
-    (("index", ".", "--model", "checkpoint"), "/checkpoint needs torch"),
+    (
+        ("index", ".", "--model", "openai/clip-vit-base-patch16", "--db", "index"),
+        "needs torch and transformers",
+    ),
+    (("index", ".", "--model", "small", "--db", "index"), "The model small needs torch"),
+    (("index", ".", "--model", "checkpoint", "--db", "index"), "/checkpoint needs torch"),
     (("describe", "x.mp4", "a dog", "--model", "duq"), "The model duq needs torch"),
 ]
 
 
-@pytest.mark.parametrize("arguments, sentence", SENTENCES)
-def test_verbs_of_research_say_what_to_install(
-    arguments: tuple[str, ...], sentence: str, tmp_path: Path
-) -> None:
+def test_verbs_of_research_say_what_to_install(tmp_path: Path) -> None:
     (tmp_path / "checkpoint").mkdir()
     config = {"system": {"name": "duq"}, "stem": {"kind": "linear"}}
     (tmp_path / "checkpoint" / "config.json").write_text(json.dumps(config))
-    where = ("--db", tmp_path / "index") if arguments[0] == "index" else ()
-    code, printed, err = run(*arguments, *where, folder=tmp_path)
-    assert (code, printed) == (1, ""), err
-    (line,) = err.splitlines()[-1:]
-    assert sentence in line and line.endswith(install_command("research"))
-    assert "Traceback" not in err
+    for (words, sentence), (code, said) in zip(
+        SENTENCES, run(*(words for words, _ in SENTENCES), folder=tmp_path), strict=True
+    ):
+        assert code == 1 and len(said.splitlines()) == 1, (words, said)
+        assert sentence in said and said.rstrip().endswith(install_command("research")), words
 
 
 def test_python_calls_of_research_say_what_to_install() -> None:
-    code = BARRED + (
+    code = (
         "from sureshot import SureshotError, research\n"
         "for name in sys.argv[1:]:\n"
         "    try: getattr(research, name)\n"
         "    except SureshotError as error: print(error.code, error)\n"
     )
     names = ("train", "evaluate", "reproduce", "plot", "Answerer", "forecast")
-    _, printed, err = run(*names, code=code)
-    lines = printed.splitlines()
-    for name, line in zip(names, lines, strict=True):
-        assert line.startswith(f"package `{name}` needs torch, which is not installed; "), err
+    for name, line in zip(names, python(code, *names).splitlines(), strict=True):
+        assert line.startswith(f"package `{name}` needs torch, which is not installed; ")
 
 
 def test_what_is_installed_is_not_missed() -> None:

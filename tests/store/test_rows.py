@@ -98,6 +98,28 @@ def test_windows_survive_within_the_rounding_of_16_bits() -> None:
         assert not padded[~back.mask].any()
 
 
+def test_equal_frames_in_a_row_are_stored_once_and_come_back_as_they_were() -> None:
+    (window,) = random_windows(1, frames=3)
+    shown = np.array([0, 0, 0, 1, 1, 0, 2])
+    times, signatures, frames = (
+        v[shown] for v in (np.arange(3.0), window.signatures, window.frames)
+    )
+    repeated = replace(window, times=times, signatures=signatures, frames=frames)
+    value = pack("key", "/v.mp4", repeated)
+    *_, back = unpack(value)
+    np.testing.assert_array_equal(back.frames, frames.astype(np.float16))
+    np.testing.assert_array_equal(back.signatures, signatures)
+    np.testing.assert_array_equal(back.times, times)
+    per_picture = signatures.shape[1] + 2 * frames.shape[1]
+    one_each = replace(repeated, times=times[2:], signatures=signatures[2:], frames=frames[2:])
+    assert len(value) - len(pack("key", "/v.mp4", one_each)) < per_picture
+    # A frame of which only the signature or only the vector differs is a picture of its own.
+    for changed in (replace(window, signatures=signatures[:3]), replace(window, frames=frames[:3])):
+        *_, back = unpack(pack("key", "/v.mp4", changed))
+        np.testing.assert_array_equal(back.frames, changed.frames.astype(np.float16))
+        np.testing.assert_array_equal(back.signatures, changed.signatures)
+
+
 def test_the_stored_vector_is_the_mean_pool_of_the_frames() -> None:
     windows = random_windows(4)
     vectors = np.array(WINDOWS["vector"].to_pylist(), np.float32)
@@ -273,7 +295,7 @@ def test_a_broken_header_names_the_place_and_the_fix(text: bytes) -> None:
     ("schema", "words"),
     [
         (SCHEMA_VERSION + 1, "newer Sureshot.*Install the newest one"),
-        (SCHEMA_VERSION - 1, "has format 6, and this Sureshot reads 7. `sureshot reset`"),
+        (SCHEMA_VERSION - 1, "has format 7, and this Sureshot reads 8. `sureshot reset`"),
     ],
 )
 def test_another_format_is_refused_before_anything_else_is_read(schema: int, words: str) -> None:

@@ -1,7 +1,8 @@
 """Rows of an index: the values we work with, their Arrow tables, and checksums of both.
 
 Vectors and tokens are stored as 16-bit floats: half the size, and the rounding, 5e-4 of a value,
-is far below what tells two frames apart.
+is far below what tells two frames apart. Frames in a row that are equal are stored once: of what
+is sampled from films, half hardly differs from the frame before and so has its vector.
 
 Each row has one checksum, ``check``, over all its columns but ``packed``. That column has all that
 a search reads of a window in one value, as every further column is a read of its own for each row,
@@ -36,7 +37,7 @@ from sureshot.s3 import object_path
 from sureshot.settings import Ranged, Within, build, parse_json, to_values
 
 # Raised with every change of the format; an index of any other one is refused.
-SCHEMA_VERSION = 7
+SCHEMA_VERSION = 8
 KEY = b"sureshot"  # of the header in the metadata of the table of windows
 CHECKED = ("key", "video", "path", "start", "end", "written_at", "vector", "check")
 LINE_WIDTH = 384  # of the sentence vector of a line
@@ -465,20 +466,30 @@ def union(lists: Sequence[StoredWindows]) -> StoredWindows:
 
 
 _SUM = struct.Struct("<I")
-_HEAD = struct.Struct("<dd3I")  # start, end; bytes of the key and of the path, number of frames
+_HEAD = struct.Struct("<dd4I")  # start, end; bytes of key and path, numbers of frames and pictures
 _NAMES = _SUM.size + _HEAD.size  # where the key begins
 
 
 def pack(key: str, path: str, window: EncodedWindow) -> bytes:
-    """A window with its names as one value: CRC-32 of the rest, head, names, times, frames."""
+    """A window with its names as one value.
+
+    CRC-32 of the rest, head, names, times, which picture each frame is, pictures.
+    """
     names = key.encode(), path.encode()
+    signatures = np.ascontiguousarray(window.signatures, np.uint8)
+    frames = np.ascontiguousarray(window.frames, "<f2")
+    whole = np.concatenate([signatures, frames.view(np.uint8)], axis=1)
+    new = np.append(True, (whole[1:] != whole[:-1]).any(1))
+    pictures = np.cumsum(new, dtype="<u2") - np.uint16(1)
+    counts = len(window.times), int(new.sum())
     body = b"".join(
         [
-            _HEAD.pack(window.start, window.end, *map(len, names), len(window.times)),
+            _HEAD.pack(window.start, window.end, *map(len, names), *counts),
             *names,
             np.ascontiguousarray(window.times, "<f4").tobytes(),
-            np.ascontiguousarray(window.signatures, np.uint8).tobytes(),
-            np.ascontiguousarray(window.frames, "<f2").tobytes(),
+            pictures.tobytes(),
+            signatures[new].tobytes(),
+            frames[new].tobytes(),
         ]
     )
     return _SUM.pack(zlib.crc32(body)) + body
@@ -486,12 +497,13 @@ def pack(key: str, path: str, window: EncodedWindow) -> bytes:
 
 def unpack(value: bytes) -> tuple[str, str, EncodedWindow]:
     """Key, path and window of a sound value."""
-    start, end, keyed, pathed, count = _HEAD.unpack_from(value, _SUM.size)
+    start, end, keyed, pathed, count, shown = _HEAD.unpack_from(value, _SUM.size)
     path_at = _NAMES + keyed
     times_at = path_at + pathed
     times = np.frombuffer(value, "<f4", count, times_at)
-    signatures = np.frombuffer(value, np.uint8, count * SIZE, times_at + times.nbytes)
-    frames = np.frombuffer(value, "<f2", offset=times_at + times.nbytes + signatures.nbytes)
+    pictures = np.frombuffer(value, "<u2", count, at := times_at + times.nbytes)
+    signatures = np.frombuffer(value, np.uint8, shown * SIZE, at := at + pictures.nbytes)
+    frames = np.frombuffer(value, "<f2", offset=at + signatures.nbytes)
     return (
         value[_NAMES:path_at].decode(),
         value[path_at:times_at].decode(),
@@ -499,8 +511,8 @@ def unpack(value: bytes) -> tuple[str, str, EncodedWindow]:
             start=start,
             end=end,
             times=times,
-            signatures=signatures.reshape(count, SIZE),
-            frames=frames.reshape(count, -1),
+            signatures=signatures.reshape(shown, SIZE)[pictures],
+            frames=frames.reshape(shown, -1)[pictures],
         ),
     )
 

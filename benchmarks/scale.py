@@ -8,10 +8,11 @@
 
 ``real`` indexes MSR-VTT videos (the splits test, val and train in this order) and the 26 clips.
 ``make`` makes every window from two of theirs: the frames of the first, as a scene of twelve,
-moved by up to a half towards the second, each with a little noise of its own; the pictures by which
+moved by up to a half towards the second, with a little noise of their own; the signatures by which
 copies are known are moved, mirrored and mixed. So vectors stay where those of real windows are, and
-no two windows are copies. The rows are those that `Store.write` writes (same functions); they are
-written 16,500 at a time, as a run over many machines does, not a video at a time.
+no two windows are copies. Of the twelve 1 to 12 are pictures of their own, any number as often;
+the others equal the one before, as in films. The rows are those that `Store.write` writes (same functions); they are
+written 65,625 at a time, as a run over many machines does, not a video at a time.
 
 ``truth`` scores every window with the sentence of each MSR-VTT test video (1k-A, 476) as a search
 does, from the stored frames, hub correction included. ``search`` asks the same sentences: its
@@ -25,7 +26,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -34,7 +35,7 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 import lance
 import numpy as np
 import pyarrow as pa
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int, UInt8
 
 from benchmarks.data import folder, jsfusion, split
 from sureshot.library.ranking import CANDIDATES
@@ -54,7 +55,8 @@ from sureshot.store.tables import Tables
 
 FRAMES = 12
 PER_VIDEO = 125  # windows of a video, about an hour of it
-AT_ONCE = 132  # videos written together, in a file of 16,500 windows
+AT_ONCE = 525  # videos written together, in a file that is never joined with another
+_GREY = 256  # values of a signature that are no colour
 NOISE = 0.1  # length of the noise on a frame, of the length of a frame
 TOP = 10
 
@@ -139,25 +141,36 @@ def made_up(
 ) -> tuple[Float[np.ndarray, "count frames dim"], UInt8[np.ndarray, "count frames 288"]]:
     """Frames and signatures of windows between two real ones each."""
     one, two = draw.integers(0, len(known.frames), (2, count))
-    share = draw.uniform(0.05, 0.5, (count, 1, 1)).astype(np.float32)
-    frames = known.frames[one]
-    moved = frames + share * (known.frames[two].mean(1, keepdims=True) - frames.mean(1)[:, None])
-    moved += known.noise[draw.integers(0, len(known.noise), frames.shape[:2])]
-    size = np.linalg.norm(frames, axis=-1) / np.linalg.norm(moved, axis=-1)
-    moved *= size[..., None]
-    # Pictures of their own: moved round, mirrored, and mixed with others.
-    turned = np.stack([_turned(known.signatures[row], draw) for row in one])
-    mixed = turned * (1 - share) + known.signatures[two] * share
-    return moved, mixed.astype(np.uint8)
+    share = draw.uniform(0.05, 0.5, (count, 1)).astype(np.float32)
+    pictures = draw.integers(1, FRAMES + 1, count)
+    firsts = np.cumsum(pictures) - pictures
+    # Of each picture: its window, and which frame of the real ones it is made from.
+    row = np.repeat(np.arange(count), pictures)
+    at = (np.arange(len(row)) - firsts[row]) * FRAMES // pictures[row]
+    frames = known.frames[one[row], at]
+    means = known.frames.mean(1)
+    moved = frames + (share * (means[two] - means[one]))[row]
+    moved += known.noise[draw.integers(0, len(known.noise), len(row))]
+    moved *= (np.linalg.norm(frames, axis=1) / np.linalg.norm(moved, axis=1))[:, None]
+    # Signatures of their own: moved round, mirrored, and mixed with others.
+    turned = known.signatures[one[row], at]
+    places = _TURNS[draw.integers(0, len(_TURNS), count)][row]
+    turned[:, :_GREY] = np.take_along_axis(turned, places, 1)
+    parts = (256 * share[row]).astype(np.uint16)
+    mixed = (turned * (256 - parts) + known.signatures[two[row], at] * parts) >> 8
+    shown = firsts[:, None] + np.arange(FRAMES) * pictures[:, None] // FRAMES
+    return moved[shown], mixed.astype(np.uint8)[shown]
 
 
-def _turned(
-    pictures: UInt8[np.ndarray, "frames 288"], draw: np.random.Generator
-) -> UInt8[np.ndarray, "frames 288"]:
-    """Pictures of a scene, their grey part moved round and maybe mirrored."""
-    grey = pictures[:, :256].reshape(-1, 16, 16)[:, :, :: draw.choice((1, -1))]
-    grey = np.roll(grey, draw.integers(0, 16, 2), (1, 2)).reshape(-1, 256)
-    return np.concatenate([grey, pictures[:, 256:]], axis=1)
+def _turns() -> Int[np.ndarray, "turns 256"]:
+    """Where each grey value of a signature comes from: moved round in each way, mirrored or not."""
+    picture = np.arange(_GREY).reshape(16, 16)
+    both = (picture, picture[:, ::-1])
+    ways = [np.roll(one, (y, x), (0, 1)) for one in both for y in range(16) for x in range(16)]
+    return np.stack(ways).reshape(-1, _GREY)
+
+
+_TURNS = _turns()
 
 
 def path_of(number: int) -> Path:
@@ -203,7 +216,7 @@ def make(place: Path, count: int, seed: int, *, part: tuple[int, int], seconds: 
     for first in range(0, len(left), AT_ONCE):
         if time.perf_counter() - began > seconds:
             break
-        write(store, [video(known, number, seed) for number in left[first : first + AT_ONCE]])
+        write(store, (video(known, number, seed) for number in left[first : first + AT_ONCE]))
     print(f"{store.count()} windows after {time.perf_counter() - began:.0f} s", flush=True)
     return store.count() == count // PER_VIDEO * PER_VIDEO
 
@@ -223,7 +236,7 @@ def finish(index: Path) -> None:
     print(f"{store.bytes_on_disk() / 1e9:.3f} GB for {store.count()} windows")
 
 
-def write(store: Store, batch: list[tuple[VideoRecord, list[EncodedWindow]]]) -> None:
+def write(store: Store, batch: Iterable[tuple[VideoRecord, list[EncodedWindow]]]) -> None:
     """Some videos in two commits, of the rows that the store writes."""
     header = Tables(store.location).header()
     parts, known = [], []

@@ -11,8 +11,9 @@
 moved by up to a half towards the second, with a little noise of their own; the signatures by which
 copies are known are moved, mirrored and mixed. So vectors stay where those of real windows are, and
 no two windows are copies. Of the twelve 1 to 12 are pictures of their own, any number as often;
-the others equal the one before, as in films. The rows are those that `Store.write` writes (same functions); they are
-written 65,625 at a time, as a run over many machines does, not a video at a time.
+the others equal the one before, as in films. The rows are those that `Store.write` writes (same
+functions); they are written 65,625 at a time, as a run over many machines does, not a video at a
+time.
 
 ``truth`` scores every window with the sentence of each MSR-VTT test video (1k-A, 476) as a search
 does, from the stored frames, hub correction included. ``search`` asks the same sentences: its

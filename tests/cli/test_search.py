@@ -483,7 +483,8 @@ def test_misspelt_words_are_corrected_unless_one_insists(sureshot, tmp_path):
     assert len(named) == 3
 
 
-def test_a_search_imports_nothing_that_it_does_not_need(library):
+@pytest.mark.parametrize("arguments", [("search", "red"), ("status",), ("list",)])
+def test_commands_import_nothing_that_they_do_not_need(library, arguments):
     code = (
         "import sys\n"
         "class Barred:  # pyarrow imports a pandas that is installed, and that much else\n"
@@ -495,6 +496,6 @@ def test_a_search_imports_nothing_that_it_does_not_need(library):
         "heavy |= {'sureshot.cli.research', 'sureshot.cli.index'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
-    command = [sys.executable, "-c", code, "search", "red", "--db", library.db]
+    command = [sys.executable, "-c", code, *arguments, "--db", library.db]
     ran = subprocess.run(command, capture_output=True, text=True)
     assert ran.stdout.splitlines()[-1:] == ["[]"], ran.stderr

@@ -1,7 +1,6 @@
 """The `sureshot` command: its verbs, and what happens when one fails."""
 
 import contextlib
-import difflib
 import importlib
 import io
 import itertools
@@ -189,6 +188,8 @@ def _with_command(arguments: list[str]) -> list[str]:
         return arguments
     if " " in first.strip():
         return ["search", *arguments]
+    import difflib
+
     near = difflib.get_close_matches(first, _COMMANDS, n=1, cutoff=_SIMILAR)
     if near:
         raise MistypedError(f"There is no command {first}; did you mean {near[0]}?")

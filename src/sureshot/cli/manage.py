@@ -30,6 +30,7 @@ from sureshot.cli.terminal import (
     compute_alone,
     console,
     examples,
+    import_quickly,
     path_option,
     print_json,
     print_notes,
@@ -71,6 +72,7 @@ def list_videos(
     """List the videos of the index: length, date, windows, and what failed and why."""
     if as_csv and as_json:
         raise MistypedError("Give one of --csv and --json.")
+    import_quickly()
     page = library.videos(db, **chosen, sort=sort)
     if as_json:
         print_json(page.to_dict())
@@ -90,6 +92,7 @@ def status(
     as_json: Json = False,
 ) -> int:
     """Show what is indexed, with which model, how large, and what failed and why."""
+    import_quickly()
     from sureshot.library.catalog import CHECKED
 
     with Bar(console(err=True), "opening the index") as bar:

@@ -34,7 +34,7 @@ class Sampling:
 
 
 def sampled_numbers(
-    total: int, count: int, kind: SamplingKind, draw: np.random.Generator
+    total: int, count: int, kind: SamplingKind, draw: "np.random.Generator"
 ) -> Int[np.ndarray, " frames"]:
     """Numbers of the ``count`` of ``total`` frames that a rule picks, rising.
 

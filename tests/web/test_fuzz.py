@@ -24,7 +24,8 @@ schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not i
 OPENED: list[str] = []
 WATCHING: list[bool] = []
 PASSED_OVER = {"/api/index/events"}  # it never ends by itself
-PROGRAM = (ROOT, sys.base_prefix, tempfile.gettempdir(), *filter(None, sys.path))
+DISKS = "/etc/fstab"  # says which disks are away
+PROGRAM = (ROOT, DISKS, sys.base_prefix, tempfile.gettempdir(), *filter(None, sys.path))
 ODD = (
     "..",
     "/etc/passwd",

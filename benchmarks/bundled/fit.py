@@ -11,32 +11,35 @@ nearly as good on what is like the training, and better on other pictures.
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 import torch
-from rich.progress import track
+from jaxtyping import Float
 from torch import Tensor
 
-from benchmarks.bundled.heads import contrast
 from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from sureshot.files import replace_file
-from sureshot.models.encoders.bundled import TUNED_BLOCK, TUNED_LAYERS
 from sureshot.research.queries import LISTED
 
 _PHRASE = 3  # words of a phrase at most
-_LEAST, _MOST = 7, 9  # side of a square that is cropped, where a whole frame has some 10 x 10
+_SMALLEST, _LARGEST = 0.65, 0.95  # side of a square that is cropped, of that of a whole frame
+LEG = 24  # steps between two times that a run is kept
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Settings of the training; all were chosen on validation galleries (LOG.md)."""
 
-    epochs: tuple[int, ...] = (10, 6)  # of each run
+    runs: int = 6
+    epochs: int = 10  # of each run
+    layers: int = 3  # of the text network's six the upper ones are tuned
+    block: int = 16  # of the image network's 21 the first that is tuned
     batch: int = 256
     maps_rate: float = 5e-4
     text_rate: float = 2e-4
@@ -44,98 +47,95 @@ class Settings:
     weight_decay: float = 0.1
     phrases: float = 0.2
     captions: int = 2  # of an item in a step
+    frames: int = 1  # of an item in a step
     mirrored: float = 0.5
     cropped: float = 0.5
-    share: float = 0.9  # of the way from the first weights to the last
     videos: int = 2  # times that a video is drawn in an epoch
-    seed: int = 0  # the runs of another one have other numbers
 
 
-def fit(
-    network: Network,
-    items: Sequence[Item],
-    states: Sequence[list[State]],
-    settings: Settings,
-    folder: Path,
-    stop: int | None = None,
-) -> None:
-    """Train a network; its state is kept after each epoch, and a stopped run goes on from there.
-
-    At the end its weights are ``(1 - share) first + share mean(last of each run)``.
-
-    Args:
-        network: what is trained, in place.
-        items: what is trained on.
-        states: frames of each.
-        settings: numbers of the training.
-        folder: where the states of the runs are kept.
-        stop: epoch of each run to stop after, with the schedule of all of them; None goes to the
-            end. What is left is what the last run had then.
-    """
-    begun = {name: weight.clone() for name, weight in network.state_dict().items()}
-    ended = {name: torch.zeros_like(weight) for name, weight in begun.items()}
-    for run in range(len(settings.epochs)):
-        network.load_state_dict(begun)
-        _run(network, items, states, settings, run, folder, stop)
-        for name, weight in network.state_dict().items():
-            ended[name] += weight / len(settings.epochs)
-    if stop is None:
-        network.load_state_dict(
-            {name: begun[name].lerp(ended[name], settings.share) for name in ended}
-        )
-
-
-def _run(
+def train(
     network: Network,
     items: Sequence[Item],
     states: Sequence[list[State]],
     settings: Settings,
     run: int,
     folder: Path,
-    stop: int | None,
-) -> None:
-    """One run over its epochs, from where it was stopped."""
-    seed, epochs = settings.seed * len(settings.epochs) + run, settings.epochs[run]
+    leg: int = LEG,
+    kept: Callable[[], None] = lambda: None,
+) -> list[float]:
+    """Train a network in one run; a stopped run goes on where it was last kept.
+
+    Every step draws numbers of its own, so that a run ends with the same weights however often it
+    was stopped.
+
+    Args:
+        network: what is trained, in place.
+        items: what is trained on.
+        states: frames of each.
+        settings: numbers of the training.
+        run: its number, by which it differs from others.
+        folder: where it is kept.
+        leg: steps between two times that it is kept.
+        kept: is called then.
+
+    Returns:
+        The mean loss of each epoch.
+    """
     videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
     an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
-    optimizer, schedule = _optimizer(network, settings, epochs * (len(an_epoch) // settings.batch))
-    path, first = folder / f"tuning-{seed}-{_digest(items, settings, epochs)}.pt", 0
+    per_epoch = len(an_epoch) // settings.batch
+    steps = settings.epochs * per_epoch
+    optimizer, schedule = _optimizer(network, settings, steps)
+    path = folder / f"run-{run}-{_digest(items, settings)}.pt"
+    first, losses, order = 0, [0.0] * settings.epochs, an_epoch
     if path.exists():
-        kept = torch.load(path, weights_only=True)
-        network.load_state_dict(kept["network"])
-        optimizer.load_state_dict(kept["optimizer"])
-        schedule.load_state_dict(kept["schedule"])
-        first = kept["epochs"]
-    for epoch in range(first, epochs if stop is None else min(stop, epochs)):
-        draw = np.random.default_rng([seed, epoch])
-        torch.manual_seed(1000 * seed + epoch)
-        batches = list(_batches(an_epoch, settings.batch, draw))
-        network.train()
-        total = 0.0
-        for rows in track(batches, f"run {run + 1}, epoch {epoch + 1} of {epochs}"):
-            loss = _loss(network, rows, *drawn(items, states, rows, settings, draw))
-            optimizer.zero_grad()
-            torch.autograd.backward(loss)
-            optimizer.step()
-            schedule.step()
-            total += loss.item() / len(batches)
-        print(f"run {run + 1}, epoch {epoch + 1}: loss {total:.3f}", flush=True)
-        state = {
-            "network": network.state_dict(),
-            "optimizer": optimizer.state_dict(),
-            "schedule": schedule.state_dict(),
-            "epochs": epoch + 1,
-        }
+        state = torch.load(path, weights_only=True)
+        network.load_state_dict(state["trained"], strict=False)
+        first, losses = state["step"], state["losses"]
+        if first < steps:
+            optimizer.load_state_dict(state["optimizer"])
+            schedule.load_state_dict(state["schedule"])
+    network.train()
+    began = time.monotonic()
+    for step in range(first, steps):
+        epoch, place = divmod(step, per_epoch)
+        if place == 0 or step == first:
+            order = np.random.default_rng([0, run, epoch]).permutation(an_epoch)
+        rows = order[place * settings.batch :][: settings.batch]
+        torch.manual_seed(1_000_000 * (run + 1) + step)
+        draw = np.random.default_rng([1, run, step])
+        loss = _loss(network, rows, *drawn(items, states, rows, settings, draw))
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+        schedule.step()
+        losses[epoch] += loss.item() / per_epoch
+        if (step + 1) % leg and step + 1 < steps:
+            continue
+        state = {"step": step + 1, "losses": losses, "trained": network.trained()}
+        if step + 1 < steps:
+            state |= {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
         with replace_file(path) as fresh:
             torch.save(state, fresh)
+        kept()
+        print(
+            f"run {run + 1}, step {step + 1} of {steps}, epoch {epoch + 1}: "
+            f"loss {losses[epoch] * per_epoch / (place + 1):.3f}, "
+            f"{(time.monotonic() - began) / (step + 1 - first):.1f} s a step",
+            flush=True,
+        )
+    return losses
 
 
-def _digest(items: Sequence[Item], settings: Settings, epochs: int) -> str:
+def contrast(logits: Float[Tensor, "a b"], right: Float[Tensor, "a b"]) -> Tensor:
+    """InfoNCE whose right answers may be several."""
+    log = logits - logits.logsumexp(1, keepdim=True)
+    return -(right / right.sum(1, keepdim=True) * log).sum(1).mean()
+
+
+def _digest(items: Sequence[Item], settings: Settings) -> str:
     """A name for what is trained, on what and how, so that no run goes on from another's state."""
-    # Share and mean are taken of what was trained: others need no other training. The seed counts:
-    # the maps that a run begins with are of it.
-    own = replace(settings, share=1.0, epochs=(epochs,))
-    what = (digest_of(items), own, TUNED_BLOCK, TUNED_LAYERS)
+    what = (digest_of(items), replace(settings, runs=1))
     return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
 
@@ -161,12 +161,6 @@ def _optimizer(
     return optimizer, schedule
 
 
-def _batches(rows: np.ndarray, size: int, draw: np.random.Generator) -> Iterator[np.ndarray]:
-    order = draw.permutation(rows)
-    for first in range(0, len(order) - size + 1, size):
-        yield order[first : first + size]
-
-
 def drawn(
     items: Sequence[Item],
     states: Sequence[list[State]],
@@ -178,22 +172,35 @@ def drawn(
 
     Returns:
         ``settings.captions`` captions of each item, one item's after another's, some cut to
-        phrases; one frame of each item, some mirrored, some cropped to a square.
+        phrases; ``settings.frames`` frames of each, some mirrored, some cropped to a square.
     """
     texts = [str(draw.choice(items[row].captions)) for row in np.repeat(rows, settings.captions)]
     texts = [phrase(text, draw) if draw.random() < settings.phrases else text for text in texts]
-    frames = [states[row][draw.integers(len(states[row]))] for row in rows]
+    frames = [
+        states[row][place]
+        for row in rows
+        for place in draw.permutation(len(states[row]))[
+            np.arange(settings.frames) % len(states[row])
+        ]
+    ]
     turned = draw.random(len(frames)) < settings.mirrored
     frames = [state[:, ::-1] if t else state for state, t in zip(frames, turned, strict=True)]
     cropped = draw.random(len(frames)) < settings.cropped
     # All to one size in a step, see `benchmarks.bundled.states.grouped`.
-    side = int(draw.integers(_LEAST, _MOST + 1))
+    whole = np.mean([(frame.shape[0] * frame.shape[1]) ** 0.5 for frame in frames])
+    side = round(whole * draw.uniform(_SMALLEST, _LARGEST))
     for row in np.flatnonzero(cropped):
         left = np.array(frames[row].shape[:2]) - side
         if left.min() >= 0:
             top, first = draw.integers(left + 1)
             frames[row] = frames[row][top : top + side, first : first + side]
     return texts, frames
+
+
+def _some(states: list[State], count: int, draw: np.random.Generator) -> list[State]:
+    """Frames of an item, different ones as far as there are."""
+    order = draw.permutation(len(states))
+    return [states[order[k % len(order)]] for k in range(count)]
 
 
 def phrase(text: str, draw: np.random.Generator) -> str:
@@ -216,6 +223,9 @@ def phrase(text: str, draw: np.random.Generator) -> str:
 def _loss(network: Network, rows: np.ndarray, texts: list[str], states: list[State]) -> Tensor:
     logits = network.log_scale.exp() * network.texts(texts) @ network.frames(states).T
     # An item may be in a step twice.
-    owner = np.repeat(rows, len(texts) // len(rows))
-    right = torch.from_numpy(owner[:, None] == rows).float()
+    right = torch.from_numpy(_each(rows, len(texts))[:, None] == _each(rows, len(states))).float()
     return (contrast(logits, right) + contrast(logits.T, right.T)) / 2
+
+
+def _each(rows: np.ndarray, count: int) -> np.ndarray:
+    return np.repeat(rows, count // len(rows))

@@ -2,7 +2,7 @@
 
 Families: ``msrvtt`` (the frame subset), ``flickr8k``, and the sets of ``captioned``. One picture in
 five of the rooms (``ade``, ``sun``) is never trained on, so that `benchmarks.quality rooms` can ask
-for it. No test video and none of the 26 clips is read.
+for it. `tests` alone reads test videos and the 26 clips.
 """
 
 import csv
@@ -11,7 +11,7 @@ import re
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from benchmarks import data
@@ -56,6 +56,19 @@ def training() -> list[Item]:
 def validation() -> dict[str, list[Item]]:
     """Galleries to choose by, all captions of each being queries."""
     return {"MSR-VTT val": list(_msrvtt("val")), "Flickr8k val": list(_flickr("val"))}
+
+
+def tests() -> dict[str, list[Item]]:
+    """Galleries to report on, by which nothing is chosen."""
+    clips = data.folder("clips") / "videos"
+    asked = {item.path.stem: item for item in _msrvtt("test")}
+    asked = {name: replace(asked[name], captions=(data.jsfusion()[name],)) for name in asked}
+    return {
+        "MSR-VTT test": list(asked.values()),
+        "unshared": [asked[name] for name in data.split("test_unshared")],
+        "clips": [Item("clips", clips / n, (text,)) for n, text in data.clip_captions().items()],
+        **rooms(),
+    }
 
 
 def rooms() -> dict[str, list[Item]]:

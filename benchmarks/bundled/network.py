@@ -22,13 +22,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertModel
 
-from benchmarks.bundled.heads import DROPOUT, LOGIT_SCALE
 from benchmarks.bundled.states import State, grouped
 from sureshot.models.encoders.bundled import (
     DIM,
     TEMPERATURE,
-    TUNED_BLOCK,
-    TUNED_LAYERS,
     BridgeEncoder,
     image_network,
     text_folder,
@@ -39,6 +36,7 @@ from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
 
 _SCALE = 380.0
+_DROPOUT, _LOGIT_SCALE = 0.3, 20.0
 _TOKENS = 48  # of a caption that is trained on
 _PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
 _CPU = Path("/proc/cpuinfo")
@@ -47,26 +45,33 @@ _HALF = _CPU.exists() and "avx512_bf16" in _CPU.read_text(encoding="utf-8")
 
 
 class Network(nn.Module):
-    """Texts and frames in, unit vectors of one space out."""
+    """Texts and frames in, unit vectors of one space out.
+
+    Args:
+        layers: of the text network the upper ones are tuned, so many of six.
+        block: of the image network the first that is tuned, of 21.
+    """
 
     named: Tensor
 
-    def __init__(self) -> None:
+    def __init__(self, layers: int, block: int) -> None:
         super().__init__()
+        super().__init__()
+        self._block, self._below = block, LAYERS - layers
         self.bert = _minilm(text_folder())
         self.image = EfficientNetLite2.of(image_network())
         self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
         self.label = nn.Linear(SENTENCE, DIM, bias=False)
         self.register_buffer("named", class_inputs(), persistent=False)
-        self.log_scale = nn.Parameter(torch.tensor(LOGIT_SCALE).log())
-        self.dropout = nn.Dropout(DROPOUT)
+        self.log_scale = nn.Parameter(torch.tensor(_LOGIT_SCALE).log())
+        self.dropout = nn.Dropout(_DROPOUT)
         self.requires_grad_(False)
         for part in (*self.maps(), *self.tuned()):
             part.requires_grad_(True)
         # Learning filters of single channels costs more than all else of a step together.
-        for block in self.image.blocks:
-            assert isinstance(block, InvertedBottleneck)
-            block.filter.requires_grad_(False)
+        for part in self.image.blocks:
+            assert isinstance(part, InvertedBottleneck)
+            part.filter.requires_grad_(False)
         self.log_scale.requires_grad_(True)
         self._tokenizer = Tokenizer.from_file(str(text_folder() / "tokenizer.json"))
         self._tokenizer.no_padding()
@@ -77,9 +82,21 @@ class Network(nn.Module):
         """Train what is tuned; layers below it are never in training, so that nothing drops out."""
         super().train(mode)
         self.bert.embeddings.eval()
-        for layer in self.bert.encoder.layer[:-TUNED_LAYERS]:
+        for layer in self.bert.encoder.layer[: self._below]:
             layer.eval()
         return self
+
+    def trained(self) -> dict[str, Tensor]:
+        """All weights that are trained, by name."""
+        return {n: w.detach() for n, w in self.named_parameters() if w.requires_grad}
+
+    def restart_maps(self, seed: int) -> None:
+        """Draw the maps anew."""
+        torch.manual_seed(seed)
+        for part in (self.text, self.frame, self.label):
+            part.reset_parameters()
+        with torch.no_grad():
+            self.log_scale.fill_(_LOGIT_SCALE).log_()
 
     def maps(self) -> list[nn.Module]:
         """The linear maps, which start at random."""
@@ -91,15 +108,19 @@ class Network(nn.Module):
 
     def tuned_text(self) -> list[nn.Module]:
         """The tuned layers of the text network."""
-        return [*self.bert.encoder.layer[-TUNED_LAYERS:]]
+        return [*self.bert.encoder.layer[self._below :]]
 
     def tuned_image(self) -> list[nn.Module]:
         """The tuned blocks of the image network and its last convolution."""
-        return [*list(self.image.blocks)[TUNED_BLOCK:], self.image.head]
+        return [*list(self.image.blocks)[self._block :], self.image.head]
 
     def texts(self, texts: Sequence[str]) -> Float[Tensor, "n dim"]:
         """Vectors of texts."""
-        inputs = self.dropout(self.sentences(texts) * SENTENCE**0.5)
+        return self.read(self.sentences(texts))
+
+    def read(self, sentences: Float[Tensor, "n 384"]) -> Float[Tensor, "n dim"]:
+        """Unit sentence vectors in the joint space."""
+        inputs = self.dropout(sentences * SENTENCE**0.5)
         return functional.normalize(self.text(inputs), dim=-1)
 
     def sentences(self, texts: Sequence[str]) -> Float[Tensor, "n 384"]:
@@ -122,16 +143,20 @@ class Network(nn.Module):
             for part in _by_length(ids):
                 states, mask = _padded([ids[row] for row in part])
                 states = self.bert.embeddings(states)
-                for layer in self.bert.encoder.layer[:-TUNED_LAYERS]:
+                for layer in self.bert.encoder.layer[: self._below]:
                     states = layer(states, mask)
                 for row, state in zip(part, states, strict=True):
                     self._begun[new[row]] = state[: len(ids[row])].half().clone()
         return [self._begun[text] for text in texts]
 
+    def forget(self) -> None:
+        """Drop what was kept of texts, which grows with every one."""
+        self._begun.clear()
+
     def _sentences(self, begun: list[Float16[Tensor, "tokens 384"]]) -> Float[Tensor, "n 384"]:
         states, mask = _padded(begun)
         states = states.float()
-        for layer in self.bert.encoder.layer[-TUNED_LAYERS:]:
+        for layer in self.bert.encoder.layer[self._below :]:
             states = layer(states, mask)
         # A mean over the words but for its length, which the unit length takes away.
         return functional.normalize(
@@ -140,7 +165,12 @@ class Network(nn.Module):
 
     def frames(self, states: Sequence[State]) -> Float[Tensor, "n dim"]:
         """Vectors of frames, from what enters the first tuned block."""
-        looks, names = self.inputs(states)
+        return self.see(*self.inputs(states))
+
+    def see(
+        self, looks: Float[Tensor, "n 1280"], names: Float[Tensor, "n 384"]
+    ) -> Float[Tensor, "n dim"]:
+        """What `inputs` gives, in the joint space."""
         found = self.frame(self.dropout(looks)) + self.label(self.dropout(names))
         return functional.normalize(found, dim=-1)
 
@@ -154,7 +184,7 @@ class Network(nn.Module):
             for same, batch in grouped(states):
                 batch = batch.contiguous(memory_format=torch.channels_last)
                 rows += same
-                pooled.append(self.image.upper(batch, TUNED_BLOCK).float().mean((-2, -1)))
+                pooled.append(self.image.upper(batch, self._block).float().mean((-2, -1)))
         features = torch.cat(pooled)[torch.tensor(rows).argsort()]
         believed = torch.softmax(self.image.classify(features) / TEMPERATURE, dim=-1)
         return functional.layer_norm(features, features.shape[-1:]), believed @ self.named

@@ -4,7 +4,7 @@ The layers below it are not trained and cost most of the network, so they are ru
 kept on disk, in shards of 256 items: a stopped run goes on where it was. 40 kB a frame.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,10 +19,10 @@ from sureshot.datasets import Item as Listed
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.backbone import SIDE, Backbone, resized_whole
-from sureshot.models.encoders.bundled import TUNED_BLOCK
 from sureshot.research.features import sampled_frames
 
 FRAMES = 4  # of a video that is trained on: the frame subset has no more
+VIDEOS = (".mp4", ".gif")
 _SHARD = 256
 _TOGETHER = (32, 8, 2, 1)  # frames of one shape at once
 
@@ -31,15 +31,22 @@ State = Float16[np.ndarray, "i j c"]
 
 
 def states_of(
-    items: Sequence[Item], backbone: Backbone, folder: Path, frames: int
+    items: Sequence[Item],
+    backbone: Backbone,
+    block: int,
+    folder: Path,
+    frames: int = FRAMES,
+    kept: Callable[[], None] = lambda: None,
 ) -> list[list[State]]:
     """States of the frames of each item.
 
     Args:
         items: pictures and videos.
         backbone: the untrained network.
+        block: what enters it.
         folder: where shards are kept, by what they are of.
         frames: most frames of a video.
+        kept: is called after each shard that was computed.
     """
     folder.mkdir(parents=True, exist_ok=True)
     found: list[list[State]] = []
@@ -47,10 +54,11 @@ def states_of(
         some = items[first : first + _SHARD]
         path = folder / f"{first // _SHARD:04}-{digest_of(some)}.safetensors"
         if not path.exists():
-            rows = [_states(item, backbone, frames) for item in some]
+            rows = [_states(item, backbone, block, frames) for item in some]
             arrays = {f"{i} {k}": s for i, row in enumerate(rows) for k, s in enumerate(row)}
             with replace_file(path) as fresh:
                 save_file(arrays, fresh)
+            kept()
         found += _rows(load_file(path))
     return found
 
@@ -64,14 +72,14 @@ def _rows(arrays: dict[str, State]) -> list[list[State]]:
     return rows
 
 
-def _states(item: Item, backbone: Backbone, frames: int) -> list[State]:
+def _states(item: Item, backbone: Backbone, block: int, frames: int) -> list[State]:
     prepared = resized_whole(np.stack(images(item, frames)))
-    return list(backbone.lower(prepared, TUNED_BLOCK).astype(np.float16))
+    return list(backbone.lower(prepared, block).astype(np.float16))
 
 
 def images(item: Item, frames: int) -> list[np.ndarray]:
     """Frames of a video in time order, or a picture alone."""
-    if item.family != "msrvtt":
+    if item.path.suffix not in VIDEOS:
         with Image.open(item.path) as picture:
             return [np.asarray(picture.convert("RGB"))]
     return list(sampled_frames(Listed(item.path.stem, item.path), frames, SIDE, Sampling()))

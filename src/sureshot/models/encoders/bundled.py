@@ -127,8 +127,6 @@ def package_folder(module: str, package: str) -> Path:
 CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder of the tuned model
 KIND = "sureshot-bundled"  # model_type in that config
 DIM = 256
-TUNED_LAYERS = 3  # of MiniLM, the upper ones
-TUNED_BLOCK = 16  # of the image network the first, of 21; those after it are tuned, too
 TEMPERATURE = 2.0  # of the classifier's beliefs
 BRIDGE_TEMPERATURE, TOP_CLASSES = 2.0, 100
 Head = dict[str, Float[np.ndarray, "..."]]

@@ -66,8 +66,6 @@ KEEP := ONEDNN_PRIMITIVE_CACHE_CAPACITY=20000 MALLOC_MMAP_MAX_=0 MALLOC_TRIM_THR
 
 model: $(VENV)/ready-dev
 	$(KEEP) $(BIN)/python -m benchmarks.bundled --write
-	$(BIN)/python -m benchmarks.bundled.bank --write
-	$(BIN)/python -m benchmarks.trust --write
 
 # Cases of each kind; SURESHOT_FAULTS_SEED takes others.
 FAULTS ?= 1000

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from benchmarks import data
 from benchmarks.bundled.items import rooms as held_out_rooms
@@ -46,10 +46,10 @@ class Asked:
 def main() -> None:
     """Index, search, print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("data", choices=sorted(_ASKED))
+    parser.add_argument("data", choices=sorted(ASKED))
     parser.add_argument("--model", default="bundled")
     options = parser.parse_args()
-    for title, asked in _ASKED[options.data]().items():
+    for title, asked in ASKED[options.data]().items():
         ranked, seconds = answered(asked, options.model)
         report(title, asked, ranked, seconds)
 
@@ -125,7 +125,7 @@ def _own(listed: list[tuple[Path, list[str]]]) -> Asked:
     )
 
 
-_ASKED: dict[str, Callable[[], dict[str, Asked]]] = {
+ASKED: dict[str, Callable[[], dict[str, Asked]]] = {
     "clips": clips,
     "keywords": words,
     "msrvtt": msrvtt,
@@ -138,7 +138,7 @@ def report(title: str, asked: Asked, ranked: list[list[int]], seconds: float) ->
     """Recall with a bootstrap interval over queries."""
     right = [asked.relevant[row, columns] for row, columns in enumerate(ranked)]
     several = asked.relevant.sum(1).max() > 1
-    ranks = np.array([np.argmax(row) + 1 if row.any() else len(asked.videos) for row in right])
+    ranks = ranks_of(asked, ranked)
     print(f"{title}: {len(asked.queries)} queries, {len(asked.videos)} videos")
     for k in (1, 5, 10):
         shown = "a right one in the first" if several else "R@"
@@ -148,6 +148,12 @@ def report(title: str, asked: Asked, ranked: list[list[int]], seconds: float) ->
         chance = 100 * asked.relevant.mean()
         print(f"  right of the first 5 {interval(five)}; of all videos {chance:.1f} %")
     print(f"  median rank {np.median(ranks):.0f}; indexed in {seconds:.0f} s")
+
+
+def ranks_of(asked: Asked, ranked: list[list[int]]) -> Int[np.ndarray, " queries"]:
+    """The place of the first right video of each query; behind all where none was listed."""
+    right = [asked.relevant[row, columns] for row, columns in enumerate(ranked)]
+    return np.array([np.argmax(row) + 1 if row.any() else len(asked.videos) for row in right])
 
 
 def interval(values: Float[np.ndarray, " queries"] | Bool[np.ndarray, " queries"]) -> str:

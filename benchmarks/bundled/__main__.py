@@ -28,7 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -53,17 +53,18 @@ from sureshot.files import file_digest, replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
 from sureshot.models.encoders.bundled import head_path, image_network, words_path
 
+Weights = dict[str, torch.Tensor]
 SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _GALLERIES = 8  # of a family at most
 _ALL_FRAMES = 12  # of a video that is asked for
-_PIECE = 256  # items that are encoded before states are kept; --part takes whole pieces
+PIECE = 256  # items that are encoded before states are kept; --part takes whole pieces
 # What knows the weights, and is made after them, in this order.
 AFTER = {
-    "bank": ("-m", "benchmarks.bundled.bank", "--write"),
-    "calibration card": ("-m", "benchmarks.trust", "--write", "--to", "results/trust"),
-    "model card": ("-m", "benchmarks.bundled.card"),
-    "documents": ("-m", "pytest", "-q", "tests/test_documents.py", "tests/cli/test_json.py"),
+    "bank": "benchmarks.bundled.bank --write --cache {to}/encoded",
+    "calibration card": "benchmarks.trust --write --to results/trust --cache {to}/encoded",
+    "model card": "benchmarks.bundled.card --training {results}",
+    "documents": "pytest -q tests/test_documents.py tests/cli/test_json.py",
 }
 
 
@@ -88,6 +89,17 @@ class Results:
             self.found[name] = make()
             self.lap(stage)
         return self.found[name]
+
+    def measured(
+        self, name: str, network: Network, galleries: Mapping[str, Sequence[Seen]]
+    ) -> None:
+        """Keep the recalls of a network, unless they are there."""
+
+        def found() -> dict[str, list[float]]:
+            several = {kind: [hits(network, s) for s in seen] for kind, seen in galleries.items()}
+            return _recalls(several, galleries)
+
+        self.once("measuring", name, found)
 
     def _keep(self) -> None:
         write_text(self.path, json.dumps(self.found, indent=1) + "\n")
@@ -115,17 +127,16 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args(arguments)
     settings = changed(Settings(), options.changed)
-    sets = _sets(options.part)
-    items = [i for some in sets.values() for i in some if _is_trained(i, options.without)]
-    folder = options.to / _digest(settings, items)
-    folder.mkdir(parents=True, exist_ok=True)
+    sets = sets_of(options.part)
+    folder = folder_of(options.to, settings, sets, options.without)
     results = Results(folder / "results.json")
     if not (folder / "head.safetensors").exists():
         asked = tests() if options.write else {}
-        make(settings, sets, options.without, asked, options.to, results, options.leg)
+        tuned = tune(settings, sets, options.without, asked, options.to, results, options.leg)
+        average(tuned, results)
     _print(results.found)
     if options.write:
-        write(items, results)
+        write(_trained(sets, options.without), results)
 
 
 def changed(settings: Settings, given: Sequence[str]) -> Settings:
@@ -135,7 +146,21 @@ def changed(settings: Settings, given: Sequence[str]) -> Settings:
     return replace(settings, **{name: kinds[name](value) for name, value in pairs.items()})
 
 
-def make(
+class Tuned(NamedTuple):
+    """A network, the data, and the weights that runs began and ended with."""
+
+    network: Network
+    data: Data
+    first: Weights
+    ends: list[Weights]
+
+    def put(self, last: Weights, share: float) -> None:
+        """Give the network the weights at a share of the way."""
+        between = {name: weight.lerp(last[name], share) for name, weight in self.first.items()}
+        self.network.load_state_dict(between, strict=False)
+
+
+def tune(
     settings: Settings,
     sets: dict[str, list[Item]],
     without: Sequence[str],
@@ -143,8 +168,8 @@ def make(
     to: Path,
     results: Results,
     leg: int = LEG,
-) -> None:
-    """All stages up to the weights, ``head.safetensors`` next to the results."""
+) -> Tuned:
+    """States, features, maps and runs, each measured on validation."""
     folder, found = results.path.parent, results.found
     found["settings"] = asdict(settings)
     data = _read(sets, without, asked, settings.block, to, results)
@@ -152,46 +177,43 @@ def make(
     items, states = data.train.items, data.train.states
     found["items"] = dict(Counter(item.family for item in items))
     features = maps.features_of(
-        network, items, states, to / "features", lambda: results.lap("features")
+        network, items, states, to / "features", partial(results.lap, "features")
     )
     maps.fit(network, items, features, folder)
     results.lap("maps")
     del features
     first = {name: weight.clone() for name, weight in network.trained().items()}
-
-    def put(last: Mapping[str, torch.Tensor], share: float) -> None:
-        between = {name: weight.lerp(last[name], share) for name, weight in first.items()}
-        network.load_state_dict(between, strict=False)
-
-    def measured(name: str, galleries: Mapping[str, Sequence[Seen]]) -> None:
-        results.once("measuring", name, lambda: _recalls(_hits(network, galleries), galleries))
-
-    measured("maps", data.validation)
-    ends: list[dict[str, torch.Tensor]] = []
+    tuned = Tuned(network, data, first, [])
+    results.measured("maps", network, data.validation)
     for run in range(settings.runs):
-        put(first, 0.0)
-        lap = partial(results.lap, f"run {run + 1}")
-        results.found[f"losses of run {run + 1}"] = train(
-            network, items, states, settings, run, folder, leg, lap
-        )
-        measured(f"run {run + 1}", data.validation)
-        ends.append({name: weight.clone() for name, weight in network.trained().items()})
-    mean = {name: torch.stack([end[name] for end in ends]).mean(0) for name in first}
-    ways: dict[float, dict[str, list[Hits]]] = {}
+        name = f"run {run + 1}"
+        tuned.put(first, 0.0)
+        lap = partial(results.lap, name)
+        found[f"losses of {name}"] = train(network, items, states, settings, run, folder, leg, lap)
+        results.measured(name, network, data.validation)
+        tuned.ends.append({n: weight.clone() for n, weight in network.trained().items()})
+    return tuned
+
+
+def average(tuned: Tuned, results: Results) -> None:
+    """The mean of the runs, at the share of the way that validation chooses."""
+    network, data, found = tuned.network, tuned.data, results.found
+    mean = {n: torch.stack([end[n] for end in tuned.ends]).mean(0) for n in tuned.first}
+    ways: dict[float, list[Hits]] = {}
     for share in SHARES:
-        put(mean, share)
-        ways[share] = _hits(network, data.validation)
-        found[f"share {share}"] = _recalls(ways[share], data.validation)
+        tuned.put(mean, share)
+        several = {kind: [hits(network, s) for s in seen] for kind, seen in data.validation.items()}
+        found[f"share {share}"] = _recalls(several, data.validation)
+        ways[share] = [h for kind in validation() for h in several[kind]]
         results.lap("measuring")
-    kinds = list(validation())
-    share = choose_share({s: [h for kind in kinds for h in way[kind]] for s, way in ways.items()})
-    found["share"] = share
-    for run, end in enumerate(ends):
-        put(end, share)
-        measured(f"run {run + 1} at {share}", {**data.validation, **data.tests})
-    put(mean, share)
-    measured("mean", {**data.validation, **data.tests})
-    with replace_file(folder / "head.safetensors") as fresh:
+    found["share"] = share = choose_share(ways)
+    galleries = {**data.validation, **data.tests}
+    for number, end in enumerate(tuned.ends, 1):
+        tuned.put(end, share)
+        results.measured(f"run {number} at the share", network, galleries)
+    tuned.put(mean, share)
+    results.measured("mean", network, galleries)
+    with replace_file(results.path.with_name("head.safetensors")) as fresh:
         save_file(weights(network), fresh)
 
 
@@ -201,17 +223,17 @@ def write(items: Sequence[Item], results: Results) -> None:
     if not head_path().exists() or file_digest(head_path()) != file_digest(head):
         with replace_file(head_path()) as fresh:
             fresh.write_bytes(head.read_bytes())
-    words = caption_words(items)
-    write_text(words_path(), "".join(f"{word} {n}\n" for word, n in words.items()))
+    known = caption_words(items)
+    write_text(words_path(), "".join(f"{word} {n}\n" for word, n in known.items()))
     environment = {**os.environ, "SURESHOT_UPDATE_DOCUMENTS": "1"}
-    environment["SURESHOT_BUNDLED_RESULTS"] = str(results.path)
+    places = {"to": results.path.parents[1], "results": results.path}
     for name, command in AFTER.items():
-
-        def run(command: tuple[str, ...] = command) -> bool:
-            subprocess.run([sys.executable, *command], check=True, env=environment)
-            return True
-
-        results.once(name, f"made: {name}", run)
+        if name in results.found.setdefault("made", []):
+            continue
+        words = [part.format(**places) for part in command.split()]
+        subprocess.run([sys.executable, "-m", *words], check=True, env=environment)
+        results.found["made"].append(name)
+        results.lap(name)
 
 
 def weights(network: Network) -> dict[str, np.ndarray]:
@@ -224,17 +246,31 @@ def weights(network: Network) -> dict[str, np.ndarray]:
     return {name: weight.detach().half().numpy() for name, weight in found.items()}
 
 
-def _sets(part: float) -> dict[str, list[Item]]:
+def sets_of(part: float) -> dict[str, list[Item]]:
     """All that there is by data set, or the first part of each."""
     train = training()
     sets = {name: [i for i in train if i.family == name] for name in ("msrvtt", "flickr8k")}
     sets["captioned"] = list(captioned())
-    pieces = {name: max(1, round(part * len(items) / _PIECE)) for name, items in sets.items()}
-    return {name: items[: pieces[name] * _PIECE] for name, items in sets.items()}
+    pieces = {name: max(1, round(part * len(items) / PIECE)) for name, items in sets.items()}
+    return {name: items[: pieces[name] * PIECE] for name, items in sets.items()}
 
 
 def _is_trained(item: Item, without: Sequence[str]) -> bool:
     return item.family not in without and not item.held_out
+
+
+def _trained(sets: dict[str, list[Item]], without: Sequence[str]) -> list[Item]:
+    return [item for some in sets.values() for item in some if _is_trained(item, without)]
+
+
+def folder_of(
+    to: Path, settings: Settings, sets: dict[str, list[Item]], without: Sequence[str]
+) -> Path:
+    """The folder of a model: other settings or items make another one."""
+    what = (settings, maps.EPOCHS, digest_of(_trained(sets, without)))
+    folder = to / hashlib.sha256(repr(what).encode()).hexdigest()[:12]
+    folder.mkdir(parents=True, exist_ok=True)
+    return folder
 
 
 def _read(
@@ -270,20 +306,10 @@ def _read(
     )
 
 
-def _hits(network: Network, galleries: Mapping[str, Sequence[Seen]]) -> dict[str, list[Hits]]:
-    return {kind: [hits(network, seen) for seen in some] for kind, some in galleries.items()}
-
-
 def _recalls(
     found: Mapping[str, Sequence[Hits]], galleries: Mapping[str, Sequence[Seen]]
 ) -> dict[str, list[float]]:
     return {kind: recalls(found[kind], [s.items for s in galleries[kind]]) for kind in found}
-
-
-def _digest(settings: Settings, items: Sequence[Item]) -> str:
-    """The name of the folder of a model: other settings or items make another one."""
-    what = (settings, maps.EPOCHS, digest_of(items))
-    return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
 
 
 def _print(found: dict[str, Any]) -> None:

@@ -51,6 +51,8 @@ class Settings:
     mirrored: float = 0.5
     cropped: float = 0.5
     videos: int = 2  # times that a video is drawn in an epoch
+    alike: float = 0.0  # share of batches whose items are all of one family
+    agree: float = 0.0  # weight of the contrast of an item's captions with each other
 
 
 def train(
@@ -83,6 +85,7 @@ def train(
     """
     videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
     an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
+    families = np.unique([item.family for item in items], return_inverse=True)[1]
     per_epoch = len(an_epoch) // settings.batch
     steps = settings.epochs * per_epoch
     optimizer, schedule = _optimizer(network, settings, steps)
@@ -100,11 +103,11 @@ def train(
     for step in range(first, steps):
         epoch, place = divmod(step, per_epoch)
         if place == 0 or step == first:
-            order = np.random.default_rng([0, run, epoch]).permutation(an_epoch)
+            order = _order(an_epoch, families, settings, np.random.default_rng([0, run, epoch]))
         rows = order[place * settings.batch :][: settings.batch]
         torch.manual_seed(1_000_000 * (run + 1) + step)
         draw = np.random.default_rng([1, run, step])
-        loss = _loss(network, rows, *drawn(items, states, rows, settings, draw))
+        loss = _loss(network, rows, *drawn(items, states, rows, settings, draw), settings)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
@@ -125,6 +128,21 @@ def train(
             flush=True,
         )
     return losses
+
+
+def _order(
+    rows: np.ndarray, families: np.ndarray, settings: Settings, draw: np.random.Generator
+) -> np.ndarray:
+    """Rows of an epoch, so that a share of its batches is of one family each."""
+    order = draw.permutation(rows)
+    batches = len(rows) // settings.batch
+    grouped = round(settings.alike * batches) * settings.batch
+    alike = order[:grouped][np.argsort(families[order[:grouped]], kind="stable")]
+    parts = [
+        *alike.reshape(-1, settings.batch),
+        *order[grouped : batches * settings.batch].reshape(-1, settings.batch),
+    ]
+    return np.concatenate([parts[place] for place in draw.permutation(len(parts))])
 
 
 def contrast(logits: Float[Tensor, "a b"], right: Float[Tensor, "a b"]) -> Tensor:
@@ -220,12 +238,21 @@ def phrase(text: str, draw: np.random.Generator) -> str:
     return " ".join(chosen[first : first + length])
 
 
-def _loss(network: Network, rows: np.ndarray, texts: list[str], states: list[State]) -> Tensor:
-    logits = network.log_scale.exp() * network.texts(texts) @ network.frames(states).T
+def _loss(
+    network: Network,
+    rows: np.ndarray,
+    texts: list[str],
+    states: list[State],
+    settings: Settings,
+) -> Tensor:
+    read, scale = network.texts(texts), network.log_scale.exp()
+    logits = scale * read @ network.frames(states).T
     # An item may be in a step twice.
-    right = torch.from_numpy(_each(rows, len(texts))[:, None] == _each(rows, len(states))).float()
-    return (contrast(logits, right) + contrast(logits.T, right.T)) / 2
-
-
-def _each(rows: np.ndarray, count: int) -> np.ndarray:
-    return np.repeat(rows, count // len(rows))
+    owner = np.repeat(rows, settings.captions)
+    right = torch.from_numpy(owner[:, None] == np.repeat(rows, settings.frames)).float()
+    loss = (contrast(logits, right) + contrast(logits.T, right.T)) / 2
+    if settings.agree and settings.captions > 1:
+        one, other = read[:: settings.captions], read[1 :: settings.captions]
+        right = torch.from_numpy(rows[:, None] == rows).float()
+        loss = loss + settings.agree * contrast(scale * one @ other.T, right)
+    return loss

@@ -235,7 +235,7 @@ def made(data, folder, kills=()):
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(600)
+@pytest.mark.timeout(1200)
 def test_the_whole_command_may_be_killed_at_every_stage(data, tmp_path):
     whole, found = made(data, tmp_path / "whole")
     again, of_killed = made(

@@ -93,7 +93,9 @@ def test_both_networks_are_tuned(encoder: BundledEncoder) -> None:
         encoder.backbone.maps(prepared)[0], plain.backbone.maps(prepared)[0], atol=0.1
     )
     first = min(
-        int(name.split(".")[1]) for name in load_head("frame.network.", bundled.head_path()) if name[:6] == "blocks"
+        int(name.split(".")[1])
+        for name in load_head("frame.network.", bundled.head_path())
+        if name[:6] == "blocks"
     )
     np.testing.assert_allclose(
         *(e.backbone.lower(prepared, first) for e in (encoder, plain)), atol=1e-4

@@ -19,6 +19,7 @@ recalls are printed as well: so settings are chosen.
 import argparse
 import hashlib
 import json
+import math
 import os
 import subprocess
 import sys
@@ -251,8 +252,7 @@ def sets_of(part: float) -> dict[str, list[Item]]:
     train = training()
     sets = {name: [i for i in train if i.family == name] for name in ("msrvtt", "flickr8k")}
     sets["captioned"] = list(captioned())
-    pieces = {name: max(1, round(part * len(items) / PIECE)) for name, items in sets.items()}
-    return {name: items[: pieces[name] * PIECE] for name, items in sets.items()}
+    return {n: some[: math.ceil(part * len(some) / PIECE) * PIECE] for n, some in sets.items()}
 
 
 def _is_trained(item: Item, without: Sequence[str]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.bundled.__main__ import PIECE, Results, folder_of, sets_of, tune
+from benchmarks.bundled.__main__ import Results, folder_of, sets_of, tune
 from benchmarks.bundled.fit import Settings
 from benchmarks.bundled.items import validation
 from benchmarks.bundled.measure import shown
@@ -40,7 +40,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", choices=LEVERS, default=list(LEVERS))
     options = parser.parse_args()
     sets = sets_of(PART)
-    print(f"{PIECE * sum(len(s) // PIECE for s in sets.values())} items, {RUNS} runs of {EPOCHS}")
+    print(f"{sum(map(len, sets.values()))} items, {RUNS} runs of {EPOCHS} epochs", flush=True)
     for name in options.only:
         settings = replace(Settings(runs=RUNS, epochs=EPOCHS), **LEVERS[name])
         results = Results(folder_of(options.to, settings, sets, ()) / "results.json")

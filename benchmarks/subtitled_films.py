@@ -335,6 +335,9 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
     others = [text for video in data.split("val") for text in _plain(data.captions()[video])]
     said = {line.text for line in known}
     absent = [text for text in draw.sample(others, 2 * len(known)) if text not in said]
+    by_film = defaultdict(list)
+    for line in known:
+        by_film[line.film].append(line)
     makers = {"quote": _quote, "reworded": reworded}
 
     def first(queries: Sequence[str]) -> list[Hit]:
@@ -353,16 +356,19 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
     for kind, make in makers.items():
         queries = [make(line.text, draw) for line in known]
         hits = first(queries)
-        right = [_says(hit, line, source) for hit, line in zip(hits, known, strict=True)]
+        right = [
+            _says(hit, query, line, by_film[hit.path.name], _OFF[source])
+            for hit, query, line in zip(hits, queries, known, strict=True)
+        ]
         every += zip(hits, right, strict=True)
         print(f"{kind:>9}: R@1 {100 * np.mean(right):5.1f} % of {len(right)}")
-        for line, query, hit in zip(known, queries, hits, strict=True):
-            if not _says(hit, line, source):
+        for line, query, hit, good in zip(known, queries, hits, right, strict=True):
+            if not good:
                 print(f"  {line}\n    {query!r} gave {hit} {[one.text for one in hit.lines]}")
         late = [
             abs(hit.peak - line.start)
             for hit, line, good in zip(hits, known, right, strict=True)
-            if good
+            if good and hit.path.name == line.film
         ]
         print(f"  start: {np.median(late):.2f} s off in the middle, {max(late):.2f} s at most")
     hits = first(seen)
@@ -386,12 +392,20 @@ def _quote(text: str, draw: random.Random) -> str:
     return " ".join(words[first : first + count])
 
 
-def _says(hit: Hit, line: KnownLine, source: lines.Source) -> bool:
-    """Whether a hit is a line, at its time."""
-    off = _OFF[source]
+def _says(hit: Hit, query: str, meant: KnownLine, there: Sequence[KnownLine], off: float) -> bool:
+    """Whether a hit is at the time of the line that is meant, or of one that has all of a quote.
+
+    Args:
+        there: the lines of the film of the hit.
+        off: seconds that a time may be wrong by.
+    """
     times = [(one.start, one.end) for one in hit.lines] or [(hit.start, hit.end)]
-    near = any(start - off <= line.start <= end + off for start, end in times)
-    return hit.path.name == line.film and near
+    return any(
+        start - off <= line.end and line.start <= end + off
+        for line in there
+        for start, end in times
+        if line == meant or query in line.text
+    )
 
 
 def _shows(hit: Hit, shot: Shot) -> bool:

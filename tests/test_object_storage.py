@@ -11,7 +11,7 @@ import sureshot
 from sureshot import s3
 from sureshot.cli.app import run as command
 from sureshot.errors import StoreError
-from sureshot.library import judge, status
+from sureshot.library import judge, remove, status
 from sureshot.library.calibration import card_of_index, forget
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.paths import absolute
@@ -19,6 +19,7 @@ from sureshot.store import remote
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
 from tests.buckets import SECRET, TOKEN, Bucket
+from tests.media.test_subtitles import with_tracks
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 
@@ -61,6 +62,34 @@ def test_videos_in_a_bucket_are_indexed_as_files_are(films: Bucket, library, tmp
     films.put("my films/moved.mp4", library.videos / "scenes.mp4")
     moved = sureshot.index("s3://films/my films", db=tmp_path / "db", prune=True)
     assert (moved.indexed, moved.copied, moved.pruned) == (0, 1, 1)
+
+
+def test_subtitles_in_a_bucket_go_into_an_index_in_a_bucket(bucket, library, tmp_path) -> None:
+    db, cue = "s3://films/worded", "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
+    bucket.put("v/red.mp4", library.videos / "red.mp4")
+    bucket.put("v/red.en.srt", cue.format("the password is trout").encode())
+    bucket.put("v/inside.mkv", with_tracks(tmp_path / "inside.mkv", [(".srt", "eng")]))
+
+    def found(query: str) -> list[tuple[str, float]]:
+        answer = sureshot.open_index(db).search(f'"{query}"')
+        hits = [hit for hit in answer if hit.source == "subtitles"]
+        return sorted((str(hit.path).removeprefix("s3://films/v/"), hit.start) for hit in hits)
+
+    first = sureshot.index("s3://films/v", db=db, **MADE)
+    assert (first.indexed, first.lines, first.warnings) == (2, {"subtitles": 3}, [])
+    assert found("password is") == [("inside.mkv", 1.0), ("red.mp4", 1.0)]
+    bucket.put("v/red.en.srt", cue.format("the password is salmon").encode())
+    again = sureshot.index("s3://films/v", db=db)
+    assert (again.indexed, again.lines) == (0, {"subtitles": 1})
+    assert found("trout") == [] and found("salmon") == [("red.mp4", 1.0)]
+    bucket.put("v/moved/red.mp4", library.videos / "red.mp4")
+    bucket.put("v/moved/red.en.srt", cue.format("the password is salmon").encode())
+    bucket.client.delete_object(Bucket="films", Key="v/red.mp4")
+    moved = sureshot.index("s3://films/v", db=db, prune=True)
+    assert (moved.moved, found("salmon")) == (1, [("moved/red.mp4", 1.0)])
+    remove(["s3://films/v/moved"], db=db)
+    assert found("password is") == [("inside.mkv", 1.0)]
+    assert status(db, check=True).faults == ()
 
 
 def test_what_becomes_of_objects_during_a_run_is_told(films: Bucket, library, tmp_path) -> None:

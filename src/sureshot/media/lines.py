@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from sureshot.media.subtitles import Cue, Sidecar
 
 # Processor seconds per second of video, about; of speech it is that of a model of the size "small".
-_COST = {"subtitles": 0.0, "picture": 0.08, "speech": 0.3}
+_COST = {"subtitles": 0.0, "picture": 0.07, "speech": 0.3}
 
 Source: TypeAlias = Literal["subtitles", "picture", "speech"]
 SOURCES: tuple[Source, ...] = ("subtitles", "picture", "speech")

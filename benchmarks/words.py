@@ -20,6 +20,8 @@ import tempfile
 import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,6 +29,7 @@ import numpy as np
 
 from benchmarks import data
 from sureshot import library
+from sureshot.library.query_checks import FIRST_NAMES
 from sureshot.library.words import LOOKED_AT, SIGNALS, parts, probabilities, signals
 from sureshot.media.lines import SOURCES, Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
@@ -61,32 +64,48 @@ class Item(NamedTuple):
 
 
 def items(videos: Sequence[str], seed: int) -> list[Item]:
-    """One line of each video."""
+    """One line of each video, a caption."""
     made, every = [], data.captions()
-    everyday = Counter(w for cs in every.values() for c in cs for w in set(c.lower().split()))
     for video in videos:
-        rng = random.Random(f"{seed} {video}")
         captions = [c for c in dict.fromkeys(every[video]) if len(c.split()) >= 5]
-        if len(captions) < 2:
-            continue
-        line = rng.choice(captions)
-        words, said = line.split(), set(parts(line))
-        count = min(len(words), rng.randint(4, 7))
-        first = rng.randrange(len(words) - count + 1)
-        telling = [word for word in dict.fromkeys(words) if not is_empty_word(word.lower())]
-        rare = sorted(telling, key=lambda word: everyday[word.lower()])
-        queries = {
-            "rare words": " ".join(rare[: rng.randint(1, 2)]),
-            "quote": " ".join(words[first : first + count]),
-            "keywords": " ".join(rng.sample(telling, min(len(telling), rng.randint(3, 4)))),
-            "reworded": reworded(line, rng),
-        }
-        others = [c for c in captions if c != line and len(said & set(parts(c))) >= len(said) / 2]
-        if others:
-            queries["other caption"] = rng.choice(others)
-        seen = " ".join(rng.sample(telling, min(len(telling), rng.randint(1, 2))))
-        made.append(Item({source: heard(line, source, rng) for source in SOURCES}, queries, seen))
+        if len(captions) >= 2:
+            made.append(
+                item_of(
+                    captions, random.Random(f"{seed} {video}").choice(captions), f"{seed} {video}"
+                )
+            )
     return made
+
+
+@lru_cache(maxsize=1)
+def _everyday() -> Counter[str]:
+    """In how many captions a word is."""
+    return Counter(w for cs in data.captions().values() for c in cs for w in set(c.lower().split()))
+
+
+def item_of(captions: Sequence[str], line: str, seed: str) -> Item:
+    """A line with the queries that mean it.
+
+    Args:
+        captions: the line and others that say the same.
+    """
+    rng, everyday = random.Random(f"{seed} {line}"), _everyday()
+    words, said = line.split(), set(parts(line))
+    count = min(len(words), rng.randint(4, 7))
+    first = rng.randrange(len(words) - count + 1)
+    telling = [word for word in dict.fromkeys(words) if not is_empty_word(word.lower())]
+    rare = sorted(telling, key=lambda word: everyday[word.lower()])
+    queries = {
+        "rare words": " ".join(rare[: rng.randint(1, 2)]),
+        "quote": " ".join(words[first : first + count]),
+        "keywords": " ".join(rng.sample(telling, min(len(telling), rng.randint(3, 4)))),
+        "reworded": reworded(line, rng),
+    }
+    others = [c for c in captions if c != line and len(said & set(parts(c))) >= len(said) / 2]
+    if others:
+        queries["other caption"] = rng.choice(others)
+    seen = " ".join(rng.sample(telling, min(len(telling), rng.randint(1, 2))))
+    return Item({source: heard(line, source, rng) for source in SOURCES}, queries, seen)
 
 
 def reworded(line: str, rng: random.Random) -> str:
@@ -160,11 +179,8 @@ def _is_right(one: FoundLine, item: Item, kind: str, source: Source) -> bool:
     """Whether a line is meant: another one that has the words of the query is as right."""
     if kind == "seen":
         return False
-    if source == "subtitles" and kind in ("quote", "rare words"):
-        words = f" {item.queries[kind]} ".lower()
-        said = f" {one.line.text} ".lower()
-        return words in said if kind == "quote" else all(f" {w} " in said for w in words.split())
-    return one.line.text == item.lines[source]
+    same = one.line.text == item.lines[source]
+    return same or (source == "subtitles" and _has_words(one.line.text, item.queries[kind], kind))
 
 
 def _vectors(texts: Sequence[str]) -> dict[str, np.ndarray]:
@@ -217,16 +233,24 @@ def print_calibration(said: np.ndarray, right: np.ndarray) -> None:
     print("  " + "  ".join(f"{100 * s:.0f}:{100 * r:.0f}" for s, r, _ in rows))
 
 
-def measure_films(to: Path, seed: int, per_video: int) -> None:
+def measure_films(to: Path, seed: int, per_video: int, *, dialogue: bool) -> None:
     """Print what lines cost queries about pictures, and how well lines are found in an index.
 
-    Each test video gets lines made of captions of training videos, as subtitles next to it.
+    Each test video gets lines as subtitles next to it: captions of training videos, which is the
+    hardest case, as captions are asked for pictures as well; or sentences such as people say. A
+    third of the searches whose percentages are counted mean a line, a third a picture by a
+    sentence or keywords, and a third what is not there.
     """
     ids, rng = data.split("test"), random.Random(seed)
-    every = items(rng.sample(data.split("train"), len(ids) * per_video + 400), seed + 1)
+    count = len(ids) * per_video + 600
+    if dialogue:
+        every = [item_of([text], text, str(seed)) for text in spoken(count, rng)]
+    else:
+        every = items(rng.sample(data.split("train"), count), seed + 1)
     films, sentences = to / "films", data.jsfusion()
     films.mkdir(parents=True, exist_ok=True)
     meant: list[tuple[str, str, str, float]] = []  # kind, query, video, second
+    lines: dict[tuple[str, float], str] = {}
     for video in ids:
         target = films / f"{video}.mp4"
         if not target.exists():
@@ -234,6 +258,7 @@ def measure_films(to: Path, seed: int, per_video: int) -> None:
         cues = []
         for number in range(per_video):
             item, start = every.pop(), 0.2 + 0.9 * number
+            lines[video, start] = item.lines["subtitles"]
             cues.append(_cue(number + 1, start, start + 0.8, item.lines["subtitles"]))
             kind = rng.choice(list(item.queries))
             meant.append((kind, item.queries[kind], video, start))
@@ -249,34 +274,86 @@ def measure_films(to: Path, seed: int, per_video: int) -> None:
         before[name] = [answer[0].path.stem == video for video, answer in found]
     library.index(films, db=db, words="subtitles")
     searcher = library.open_index(db)
+    shown: dict[str, list[tuple[float, bool]]] = {}
     for name, texts in shown_by.items():
-        listed = list(searcher.search_many(texts))
-        after = [a[0].path.stem == video for video, a in zip(ids, listed, strict=True)]
-        over = np.mean([a[0].source != "frames" and (a[0].probability or 0) > 0.9 for a in listed])
+        listed = [answer[0] for answer in searcher.search_many(texts)]
+        after = [hit.path.stem == video for video, hit in zip(ids, listed, strict=True)]
+        shown[name] = [
+            (hit.probability or 0.0, right) for hit, right in zip(listed, after, strict=True)
+        ]
+        over = np.mean([hit.source != "frames" and (hit.probability or 0) > 0.9 for hit in listed])
         print(
-            f"{len(ids)} {name} about pictures, {len(ids) * per_video} lines: R@1 without lines "
+            f"{len(ids)} {name} about pictures, {len(lines)} lines: R@1 without lines "
             f"{100 * np.mean(before[name]):.1f}, with them {100 * np.mean(after):.1f}; a line is "
             f"first with over 90 % in {100 * over:.1f} %"
         )
     by_kind: dict[str, list[bool]] = defaultdict(list)
-    late, shown = [0.0], []
+    late, shown["lines"] = [0.0], []
     chosen = rng.sample(meant, min(600, len(meant)))
     answers = searcher.search_many([query for _, query, _, _ in chosen])
-    for (kind, _, video, start), answer in zip(chosen, answers, strict=True):
+    for (kind, query, video, start), answer in zip(chosen, answers, strict=True):
         hit = answer[0]
         right = hit.path.stem == video and abs(hit.peak - start) <= 0.5
-        by_kind[kind].append(right)
-        shown.append((hit.probability or 0.0, right))
         late += [abs(hit.peak - start)] if right else []
-    absent = [item.queries[rng.choice(list(item.queries))] for item in every[: len(chosen)]]
-    shown += [(a[0].probability or 0.0, False) for a in searcher.search_many(absent)]
+        # Another line that has the words asked for is as right.
+        right |= any(_has_words(line.text, query, kind) for line in hit.lines)
+        by_kind[kind].append(right)
+        shown["lines"].append((hit.probability or 0.0, right))
+    absent = [item.queries[rng.choice(list(item.queries))] for item in every]
+    shown["absent"] = [
+        (
+            answer[0].probability or 0.0,
+            any(_has_words(s.text, query, "quote") for s in answer[0].lines),
+        )
+        for query, answer in zip(absent, searcher.search_many(absent), strict=True)
+    ]
     for kind, hits in sorted(by_kind.items()):
         print(f"  {kind:>14}: R@1 {100 * np.mean(hits):5.1f} % of {len(hits)}, right within 0.5 s")
     print(
         f"  all: {100 * np.mean([h for hits in by_kind.values() for h in hits]):.1f} %; farthest "
         f"from its time {max(late):.3f} s"
     )
-    print_calibration(*(np.array(column) for column in zip(*shown, strict=True)))
+    for name, pairs in shown.items():
+        print(f"first hits of searches for {name}:")
+        print_calibration(*(np.array(column) for column in zip(*pairs, strict=True)))
+    pictures = rng.sample([*shown["sentences"], *shown["keywords"]], 600)
+    mixed = [*shown["lines"], *pictures, *shown["absent"]]
+    print("a third each:")
+    print_calibration(*(np.array(column) for column in zip(*mixed, strict=True)))
+
+
+_SPOKEN = (
+    "I told you not to give the {one} to {who}.|Did {who} see the {one} at the {two}?",
+    "You never said that {who} had a {one}.|Why would {who} come here without a {one}?",
+    "If {who} finds out about the {one}, we are finished.|Meet me at the {one} and come alone.",
+    "I swear I left the {one} in the {two}.|Nobody has seen {who} since the {one}.",
+    "Tell {who} that I am sorry about the {one}.|I can't believe {who} lied to us about the {one}.",
+    "Do you still love {who}?|We have to leave the {one} tonight, with or without {who}.",
+    "Somebody stole a {one} from {who} last night.|Ask {who}, not me, what happened to the {one}.",
+    "It's not your fault that {who} was at the {one}.|What if the {one} was never in the {two}?",
+)
+_FREQUENT = 500, 8000  # ranks of English words that dialogue is about
+
+
+def spoken(count: int, rng: random.Random) -> list[str]:
+    """Different sentences such as people say in films, made by rules; no captions."""
+    listed = files("symspellpy").joinpath("frequency_dictionary_en_82_765.txt")
+    words = [line.split()[0] for line in listed.read_text("utf-8-sig").splitlines()]
+    words = [word for word in words[slice(*_FREQUENT)] if len(word) > 3]
+    forms, made = "|".join(_SPOKEN).split("|"), dict[str, None]()
+    names = FIRST_NAMES.title().split()
+    while len(made) < count:
+        one, two = rng.sample(words, 2)
+        made[rng.choice(forms).format(one=one, two=two, who=rng.choice(names))] = None
+    return list(made)
+
+
+def _has_words(line: str, query: str, kind: str) -> bool:
+    """Whether a line has the words of a query: in a row of a quote, any of rare words."""
+    said, words = f" {line} ".lower(), f" {query} ".lower()
+    if kind == "quote":
+        return words in said
+    return kind == "rare words" and all(f" {word} " in said for word in words.split())
 
 
 def _keywords(sentence: str, rng: random.Random) -> str:
@@ -344,6 +421,7 @@ def main() -> None:
     asks.add_argument("--videos", type=int, default=3000)
     asks.add_argument("--libraries", type=int, default=40)
     asks.add_argument("--lines", type=int, default=3, help="of each film")
+    asks.add_argument("--dialogue", action="store_true", help="lines that are no captions")
     asks.add_argument("--to", type=Path)
     asks.add_argument("--count", type=int, default=1_000_000, help="lines of the table")
     given = asks.parse_args()
@@ -352,7 +430,7 @@ def main() -> None:
     elif given.what == "lines":
         measure_lines(given.seed + 1, given.libraries)
     elif given.what == "films":
-        measure_films(given.to, given.seed, given.lines)
+        measure_films(given.to, given.seed, given.lines, dialogue=given.dialogue)
     else:
         measure_table(given.count, given.seed)
 

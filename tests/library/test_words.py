@@ -292,3 +292,36 @@ def test_what_subtitles_say_is_not_said_to_be_unknown_or_left_out(tmp_path, vide
     assert answer[0].source == "subtitles" and not answer.warnings and not answer.unrated
     negated = searcher.search("no red wall")
     assert negated.unrated and "Not calibrated" not in f"{negated.verdict}{negated.note}"
+
+
+@pytest.mark.parametrize(
+    "phrase, span",
+    [
+        ("at the station at noon", (1.0, 4.0)),
+        ("meet at the station at", (1.0, 4.0)),
+        ("meeting at the stations at noon tomorrow", (1.0, 4.0)),  # but for endings
+        ("the station", (1.0, 2.0)),
+        ("noon tomorrow", (2.2, 4.0)),
+        ("tomorrow bring the money", None),  # half a minute later
+        ("noon at the station", None),
+        ("station we meet", None),  # each track by itself
+    ],
+)
+def test_a_phrase_may_go_on_in_the_next_line_of_its_track(tmp_path, phrase, span):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    coloured(folder / "film.mp4", ["red", "green"], seconds=40, rate=1)
+    lines = (
+        ("00:00:01,000 --> 00:00:02,000", "We meet at the station"),
+        ("00:00:02,200 --> 00:00:04,000", "at noon tomorrow."),
+        ("00:00:34,000 --> 00:00:35,000", "Bring the money."),
+    )
+    text = "\n".join(f"{n}\n{when}\n{said}\n" for n, (when, said) in enumerate(lines, 1))
+    (folder / "film.en.srt").write_text(text)
+    (folder / "film.fr.srt").write_text(text.replace("station\n", "gare\n"))
+    sureshot.index(folder, db=tmp_path / "db", model="tiny", workers=1)
+    answer = open_index(tmp_path / "db").search(f'"{phrase}"')
+    found = {(line.start, line.end) for hit in answer for line in hit.lines}
+    assert found == ({span} if span else set())
+    assert all(hit.start <= span[0] and hit.end >= span[1] for hit in answer)
+    assert all(hit.probability == 1 for hit in answer) and not answer.note

@@ -115,7 +115,7 @@ _LANGUAGE = f"(?:{'|'.join(_LANGUAGES.split())})"
 _MONTHS = "january|february|april|june|july|august|september|october|november|december"
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _PERIODS = "day|week|weekend|month|year|night|spring|summer|autumn|fall|winter"
-_NAMES = """
+FIRST_NAMES = """
     adam alice andrew angela anna anne barbara ben carol caroline charlie charlotte chris
     claire daniel david diana elizabeth ella emily emma eric eva george hannah helen henry ian jack
     james jane jason jennifer jessica jim joe john jonas joseph julia karen kate kevin laura leo
@@ -150,7 +150,7 @@ _LIMITS_OF_SMALL = {
     "does not count ({})": (
         r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|exactly|\d{1,3}"
     ),
-    "knows few names ({})": rf"{'|'.join(_NAMES.split())}",
+    "knows few names ({})": rf"{'|'.join(FIRST_NAMES.split())}",
 }
 _KNOWN_NAME = 20  # captions with a word in capitals, from which on the model may know its looks
 _CAPITAL = re.compile(r"(?<=[\w,] )[A-Z][a-z]\w*")

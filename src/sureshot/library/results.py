@@ -363,7 +363,7 @@ class Confidence:
         prior: share of searches that are for what is here, as it was counted in; 1 where that is
             known.
         expected: how many of the ten best moments are right, on average.
-        valid_for: what the labels were of, in words.
+        valid_for: what the labels were of, in words; empty for a quoted phrase, which needs none.
         personal: whether judgements of the library itself moved the numbers.
         reference: what other footage alone the numbers were learned on, such as "photographs"; then
             no answer is called sure. Else empty.
@@ -501,7 +501,7 @@ class Answer:
     @property
     def note(self) -> str:
         """Where the percentages of the hits come from; empty where there are none."""
-        if not self.hits or self.unrated:
+        if not self.hits or self.unrated or (self.confidence and not self.confidence.valid_for):
             return ""
         if self.confidence is None:
             return "".join(NOT_CALIBRATED)
@@ -516,7 +516,7 @@ class Answer:
     @property
     def hint(self) -> str:
         """What makes the percentages truer; empty where nothing is to be done."""
-        if self.confidence is None or not self.hits:
+        if self.confidence is None or not self.note:
             return ""
         rate = f"Rate a few searches with {option('judge', True)} to fit them to yours."
         told = f"If you know it's there, add {option('present', True)}."

@@ -32,6 +32,7 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
+from sureshot.store.vector_search import Selection
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.5  # probability from which words alone make an answer
@@ -40,6 +41,9 @@ LIKELY = 0.05  # probability below which a line is not shown
 _NEAR = 1.0  # seconds between lines of one moment
 _SHORTEST = 1.0  # seconds of a hit
 _SHOWN = 3  # lines of a moment
+_CUTS = 15  # words of a phrase after which another line may begin
+_CROSSING = 500  # lines with a part of a phrase that are looked at
+_PAUSE = 5.0  # seconds between the two lines of a phrase
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
@@ -86,6 +90,16 @@ def parts(text: str) -> list[str]:
         (['password', 'emile'], ['我们', 'ok'])
     """
     return [_stem(part) for part in name_parts(text)]
+
+
+def _stems(text: str) -> list[str]:
+    return [_stem(word) for word in all_words(text)]
+
+
+def _meets(said: list[str], words: list[str], step: int) -> bool:
+    """Whether a line begins with some words, or ends with them where the step is -1."""
+    part = said[: len(words)] if step == 1 else said[-len(words) :]
+    return bool(words) and part == words
 
 
 def _stem(word: str) -> str:
@@ -237,16 +251,44 @@ class Words:
         (vector,) = sentence_encoder().encode([text]).sentence
         if asked.phrase:
             found = self._store.lines.having(text, vector, LOOKED_AT, asked.folder)
+            found = self._one_of_copies([*found, *self._crossing(text, vector, asked.folder)])
+            shares = np.ones(len(found))  # each has the very words
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
-        found = self._one_of_copies(found)
-        values = signals(text, found, self._store.lines.count(asked.folder))
-        shares = probabilities(found, values, asked.prior)
+            found = self._one_of_copies(found)
+            values = signals(text, found, self._store.lines.count(asked.folder))
+            shares = probabilities(found, values, asked.prior)
         wanted = set(parts(text))
         return [
             _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted))
             for row in sorted(range(len(found)), key=lambda row: (-shares[row], row))
         ]
+
+    def _crossing(
+        self, phrase: str, vector: Float[np.ndarray, " 384"], folder: Selection | None
+    ) -> list[FoundLine]:
+        """Two lines in a row of one track, as one, that have a phrase which neither has."""
+        words = phrase.split()
+        begun: list[tuple[FoundLine, int]] = []
+        rests: list[list[str]] = []  # stems of what the next line begins or the last one ends with
+        for cut in range(1, min(len(words), _CUTS + 1)):
+            head, tail = (_stems(" ".join(part)) for part in (words[:cut], words[cut:]))
+            step, here, rest = (1, head, tail) if len(head) >= len(tail) else (-1, tail, head)
+            part = " ".join(words[:cut] if step == 1 else words[cut:])
+            for one in self._store.lines.having(part, vector, _CROSSING, folder):
+                if _meets(_stems(one.line.text), here, -step):
+                    begun.append((one, step))
+                    rests.append(rest)
+        found = []
+        others = self._store.lines.next_to(begun)
+        for (one, step), other, rest in zip(begun, others, rests, strict=True):
+            if other is None or not _meets(_stems(other.line.text), rest, step):
+                continue
+            first, second = (one.line, other.line)[::step]
+            if first.language == second.language and second.start - first.end <= _PAUSE:
+                both = second._replace(start=first.start, text=f"{first.text} {second.text}")
+                found.append(replace(one, line=both))
+        return found
 
     def _one_of_copies(self, found: Sequence[FoundLine]) -> list[FoundLine]:
         """Lines without those of videos with the same content as that of an earlier one."""
@@ -362,10 +404,10 @@ def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
 
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
     """Notes, without those on words that the model of pictures does not know and lines have."""
-    said = {_stem(word) for line in lines for word in all_words(line)}
+    said = {word for line in lines for word in _stems(line)}
 
     def named(note: str) -> set[str]:
-        return {_stem(word) for quoted in re.findall("“(.+?)”", note) for word in all_words(quoted)}
+        return {word for quoted in re.findall("“(.+?)”", note) for word in _stems(quoted)}
 
     return tuple(note for note in notes if not named(note) or named(note) - said)
 
@@ -382,7 +424,11 @@ def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
     present = _either(pictures, said)
     plausible = _plausible(answer, asked.coverage * present)
     known = answer.confidence or Confidence(
-        right=0.0, coverage=asked.coverage, plausible=None, prior=prior, valid_for=_VALID_FOR
+        right=0.0,
+        coverage=asked.coverage,
+        plausible=None,
+        prior=prior,
+        valid_for="" if asked.phrase else _VALID_FOR,
     )
     known = replace(
         known,

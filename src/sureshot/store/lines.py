@@ -78,12 +78,14 @@ class FoundLine:
     Attributes:
         bm25: of its words with those of the query; 0 where none is the same.
         similarity: of its sentence vector with that of the query, in [-1, 1].
+        key: of its row.
     """
 
     path: Path
     line: Line
     bm25: float
     similarity: float
+    key: str = ""
 
 
 class Lines:
@@ -146,6 +148,14 @@ class Lines:
         """Lines that have some words in a row, but for endings; the shortest first."""
         only = {"filter": selected(selection), "prefilter": True} if selection is not None else {}
         return self._found(vector, full_text_query=PhraseQuery(phrase, "text"), limit=count, **only)
+
+    def next_to(self, found: Sequence[tuple[FoundLine, int]]) -> list[FoundLine | None]:
+        """The lines so many before or after others of one source of a video; None without one."""
+        keys = [f"{one.key[:-6]}{int(one.key[-6:]) + step:06}" for one, step in found]
+        named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys))
+        there = self._found(filter=f"text IS NOT NULL AND key IN ({named})") if keys else []
+        known = {one.key: one for one in there}
+        return [known.get(key) for key in keys]
 
     def has(self, word: str) -> bool:
         """Whether a word is in any line."""
@@ -299,6 +309,7 @@ def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) ->
             line=Line(**{name: row[name] for name in Line._fields}),
             bm25=row.get("_score") or 0.0,
             similarity=float(one),
+            key=row["key"],
         )
         for row, one in zip(kept, similar, strict=True)
     ]

@@ -44,7 +44,7 @@ from sureshot.research.training.distributed import broadcast, rank
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import FRAMES, train_splits
+from sureshot.research.training.run import FRAMES, judged, train_splits
 from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
 
@@ -189,7 +189,9 @@ def _test(
     seconds = max(0.0, time.perf_counter() - notes.began)
     scorer = load(fitted.folder, recipe.encoder.device)
     own = replace(target.data, train=recipe.train[0], val=recipe.val)
-    splits = [data.splits(own).val, *data.tests(target)]
+    held = data.splits(own).val
+    # Captions of a tuned encoder are encoded for this run alone.
+    splits = [judged(held) if recipe.encoder.tuned else held, *data.tests(target)]
     if not reads_experts(recipe.system):
         splits = [replace(split, experts=None) for split in splits]
     val, *parts = (_encoded(split, scorer, recipe, data, notes) for split in splits)

@@ -7,9 +7,10 @@ through the whole networks. The names of the classes stay as well.
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -19,7 +20,6 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
-from transformers import BertConfig, BertModel
 
 from sureshot.errors import ModelError
 from sureshot.files import write_json
@@ -39,6 +39,9 @@ from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, Inver
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
 from sureshot.models.systems.base import TextTokens, VideoTokens
+
+if TYPE_CHECKING:
+    from transformers import BertModel
 
 FIRST_BLOCK = 19  # of the image network's 21
 FIRST_LAYER = 3  # of the text network's 6
@@ -254,8 +257,14 @@ def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens
     return pad_sequence(list(rows), batch_first=True), hidden[:, None, None]
 
 
-def new_minilm(weights: dict[str, np.ndarray], dropout: float = 0.0) -> BertModel:
-    """The text network with these weights, without the pooler that no sentence vector needs."""
+def new_minilm(weights: Mapping[str, np.ndarray], dropout: float = 0.0) -> "BertModel":
+    """The text network with these weights, without the pooler that no sentence vector needs.
+
+    Args:
+        dropout: share of the states that drop out in training.
+    """
+    from transformers import BertConfig, BertModel
+
     config = BertConfig(
         vocab_size=30522,
         hidden_size=SENTENCE,

@@ -66,7 +66,7 @@ def answered(asked: Asked, model: str) -> tuple[list[list[int]], float]:
         seconds = time.monotonic() - began
         (work / "queries.txt").write_text("\n".join(asked.queries), "utf-8")
         listed = ["--from-file", str(work / "queries.txt"), "-k", "100"]
-        fair = ["--per-video", "1", "--no-fold", "--json"]
+        fair = ["--per-video", "1", "--no-merge-copies", "--json"]
         lines = sureshot("search", *listed, *fair, "--db", index).splitlines()
     column = {name: number for number, name in enumerate(names)}
     hits = [[Path(hit["path"]).name for hit in json.loads(line)["hits"]] for line in lines]

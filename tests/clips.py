@@ -1,6 +1,6 @@
 """Small real videos for tests, written with PyAV."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 
@@ -57,6 +57,7 @@ def film(
     every: int = 12,
     turned: float | None = None,
     mirrored: bool = False,
+    options: Mapping[str, str] | None = None,
 ) -> Path:
     """A video of these pictures, RGB or with alpha, all of one size.
 
@@ -70,6 +71,7 @@ def film(
         every: pictures from one keyframe to the next.
         turned: degrees, counter-clockwise, that a player is asked to turn the pictures by.
         mirrored: whether it is asked to mirror them after that.
+        options: of the encoder.
     """
     height, width, channels = pictures[0].shape
     ticks = rate if times is None else 1000
@@ -77,6 +79,7 @@ def film(
         stream = container.add_stream(codec, rate=rate)
         stream.width, stream.height, stream.pix_fmt = width, height, pixels
         stream.gop_size = every
+        stream.options = dict(options or {})
         stream.codec_context.time_base = Fraction(1, ticks)
         if turned is not None:
             stream.set_display_rotation(turned, hflip=mirrored)

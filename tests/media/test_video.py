@@ -191,35 +191,53 @@ def test_an_absurd_duration_is_not_believed_and_does_no_harm(tmp_path, claim):
     assert times(frames) == pytest.approx(np.arange(20) / 10, abs=0.001)
 
 
-# Decoding keyframes only
+# Decoding keyframes only, and what comes shortly before one
 
 
 @pytest.fixture(scope="module")
-def long_clips(tmp_path_factory):
-    """Eleven minutes at one frame a second: with a keyframe every two seconds, and with few."""
-    folder = tmp_path_factory.mktemp("long")
-    pictures = greys([90] * 660, (16, 16))  # an encoder adds keyframes where something happens
-    return [
-        film(folder / f"{every}.mp4", pictures, rate=1, codec="mpeg4", every=every)
-        for every in (2, 250)
-    ]
+def sparse(tmp_path_factory):
+    """Eleven minutes at one frame a second, with three keyframes."""
+    path = tmp_path_factory.mktemp("long") / "sparse.mp4"
+    # An encoder adds keyframes where something happens.
+    return film(path, greys([90] * 660, (16, 16)), rate=1, codec="mpeg4", every=250)
 
 
-def test_a_long_video_with_enough_keyframes_is_read_by_them(long_clips):
-    dense, sparse = long_clips
-    assert times(read(dense)[1]) == list(range(0, 660, 2))
-    assert len(read(dense, decode="all")[1]) == 660
-    assert len(read(dense, step=1.5)[1]) == 660
-    assert len(read(sparse)[1]) == 660
-    assert len(read(sparse, decode="keyframes")[1]) == 3
-
-
-def test_keyframes_alone_still_tell_a_video_that_was_cut_short(long_clips, tmp_path):
-    whole = remuxed(long_clips[0], tmp_path / "a.mp4", movflags="+faststart").read_bytes()
+def test_keyframes_alone_still_tell_a_video_that_was_cut_short(sparse, tmp_path):
+    whole = remuxed(sparse, tmp_path / "a.mp4", movflags="+faststart").read_bytes()
     short = tmp_path / "short.mp4"
     short.write_bytes(whole[: len(whole) // 2])
-    assert read(long_clips[0])[0].note == ""
-    assert "of 660 s" in read(short)[0].note
+    video, frames = read(sparse, decode="keyframes")
+    assert len(frames) == 3 and video.note == ""
+    assert "of 660 s" in read(short, decode="keyframes")[0].note
+
+
+@pytest.mark.parametrize(
+    ("suffix", "codec", "options"),
+    [
+        ("mp4", "libx264", {"bf": "0"}),
+        ("mp4", "libx264", {"x264-params": "open-gop=1"}),
+        ("ts", "mpeg2video", {"bf": "2"}),
+        ("mkv", "mpeg4", {}),
+        ("webm", "libvpx", {}),
+    ],
+)
+def test_nothing_is_decoded_shortly_before_a_keyframe_that_shows_the_same(
+    tmp_path, suffix, codec, options
+):
+    dark, light = np.full((64, 64, 3), 60, np.uint8), np.full((64, 64, 3), 200, np.uint8)
+    # One cut, at 6.4 s, that is no keyframe; these are a second apart.
+    pictures = [dark] * 128 + [light] * 112
+    options |= {"sc_threshold": "0"} if codec in ("libx264", "mpeg2video") else {}
+    clip = film(tmp_path / f"a.{suffix}", pictures, rate=20, codec=codec, every=20, options=options)
+    every = [(frame.time, level(frame.image(8)) > 128) for frame in read(clip, decode="all")[1]]
+    video, frames = read(clip, gap=1.5)
+    left = [(frame.time, level(frame.image(8)) > 128) for frame in frames]
+    assert video.note == "" and set(left) <= set(every)
+    assert len(left) < len(every) / 2
+    assert min(steps := np.diff([time for time, _ in left])) > 0 and max(steps) <= 1.7
+    assert min(time for time, is_light in left if is_light) == pytest.approx(6.4, abs=0.11)
+    assert left[0] == every[0] and left[-1][0] >= every[-1][0] - 0.11
+    assert len(read(clip, gap=0.5)[1]) > len(left)
 
 
 # Broken files

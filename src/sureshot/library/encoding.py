@@ -321,10 +321,10 @@ def _decode_windows(
     source: Source, settings: IndexSettings, encoder: Encoder
 ) -> Generator[_Part, None, tuple[str, Shot]]:
     """The windows of one video; returns what was wrong with it, and when it was recorded."""
-    step = settings.window / settings.frames
     longest = min(settings.decode_window, settings.window) if _looks(settings) else settings.window
     count = 0
-    with open_video(source, decode=settings.decode, step=step, rate=settings.frame_rate) as video:
+    rate = settings.frame_rate
+    with open_video(source, decode=settings.decode, gap=SHORTEST, rate=rate) as video:
         for window in windows(
             video,
             longest=longest,

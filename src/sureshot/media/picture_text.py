@@ -162,7 +162,7 @@ def read(
     found: list[_Shown] = []
     shown: list[_Shown] = []
     before: np.ndarray | None = None
-    with open_video(source, step=_STEP, rate=rate) as opened:
+    with open_video(source, rate=rate) as opened:
         for shot in windows(opened, longest=_STEP, samples=1, size=_SIDE):
             levels = shot.signatures[0].astype(np.int16)
             if before is None or np.abs(levels - before).max() > _CHANGED:

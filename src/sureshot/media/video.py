@@ -10,7 +10,6 @@ import math
 import stat
 import struct
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -26,6 +25,7 @@ from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
 from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
+from sureshot.media.packets import Needed
 from sureshot.media.workers import heartbeat
 
 _DEFAULT_STEP = 0.04  # seconds between frames where a file does not say
@@ -85,12 +85,7 @@ class Clock:
         return self.now
 
 
-_SOON = 0.06  # seconds until the next picture, so that one in between is not missed
-_REORDERED = 16  # packets that may come between two whose pictures follow each other
-_SPARED = 0.5  # seconds after which a picture is decoded even if no other depends on it
 _LARGE = 1000  # pixels of the shorter side of frames that are shrunk to a third or so
-LONG = 600.0  # seconds from which decoding keyframes only is worth a look
-_PROBED_PACKETS = 3000
 _MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
 _CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the end without a note
 # Formats whose head states a length, which is not guessed from what there is of the file.
@@ -147,7 +142,9 @@ class Video:
     def remark_damage(self, time: float) -> None:
         """Note where the damage of a file begins."""
         if "damaged" not in self.note:
-            self.remark(f"is damaged near {max(time, 0):.0f} s")
+            # The end of the file may have been read already.
+            rest = f"; {self.note}" if self.note else ""
+            self.note = f"is damaged near {max(time, 0):.0f} s{rest}"
 
 
 @contextlib.contextmanager
@@ -155,7 +152,7 @@ def open_video(
     source: Source,
     *,
     decode: str = "auto",
-    step: float = 2.5,
+    gap: float = 0.0,
     rate: float = 1.0,
     budget: TimeBudget | None = None,
 ) -> Iterator[Video]:
@@ -164,7 +161,7 @@ def open_video(
     Args:
         source: file or folder of frames.
         decode: ``all``, ``keyframes`` or ``auto``, as in `IndexSettings`.
-        step: seconds; ``auto`` reads only keyframes where they are no further apart on average.
+        gap: seconds before a keyframe that ``auto`` leaves out, at most, where nothing changes.
         rate: frames per second of a folder of frames.
         budget: what a file may cost before the rest is left out with a note; None goes by its size.
     """
@@ -178,7 +175,7 @@ def open_video(
             video.frames = iter([ImageFrame(0.0, read_image(source.path), source.path)])
         else:
             try:
-                video = _open_file(source, opened, decode, step, budget)
+                video = _open_file(source, opened, decode, gap, budget)
             except (av.error.FFmpegError, OSError) as error:
                 raise unreadable(error) from None
         try:
@@ -193,7 +190,7 @@ def _open_file(
     source: Source,
     opened: contextlib.ExitStack,
     decode: str,
-    step: float,
+    gap: float,
     budget: TimeBudget | None,
 ) -> Video:
     budget = budget or TimeBudget(file_size(source.path))
@@ -203,23 +200,22 @@ def _open_file(
     video.held = limit_decoder(stream)
     tracks = [dict(track.metadata) for track in container.streams.video]
     video.metadata = [dict(container.metadata), *tracks]
-    context, spares = stream.codec_context, False
-    if decode == "keyframes" or (decode == "auto" and _enough_keyframes(source, video, step)):
+    context = stream.codec_context
+    if decode == "keyframes":
         context.skip_frame = "NONKEY"
-    elif decode == "auto":
-        spares = context.has_b_frames
-        if min(context.width, context.height) >= _LARGE:
-            # What it smooths, edges of blocks, hardly shows in a picture that is shrunk so much.
-            context.options = {**context.options, "skip_loop_filter": "all"}
+    elif decode == "auto" and min(context.width, context.height) >= _LARGE:
+        # What it smooths, edges of blocks, hardly shows in a picture that is shrunk so much.
+        context.options = {**context.options, "skip_loop_filter": "all"}
     clock = Clock(stream)
     # Without a known length there is no index to seek by, and times are mere guesses.
     if video.duration and container.format.name not in UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
     stated = _stated_duration(container, stream, source.path)
     packets = _packets(video, container, stream, clock, budget, stated)
-    if spares:
-        packets = _spared(packets, context)
-    video.frames = within_budget(_decode(video, packets, stream, clock), budget)
+    # A keyframe of a GIF is one by name only.
+    spares = decode == "auto" and container.format.name not in UNSEEKABLE
+    needed = Needed(packets, context, gap) if spares else None
+    video.frames = within_budget(_decode(video, packets, needed, stream, clock), budget)
     return video
 
 
@@ -256,53 +252,6 @@ def _claimed_duration(container: Any, stream: Any) -> float:
     return next((c for c in claims if math.isfinite(c) and 0 < c < 7 * 86400), 0.0)
 
 
-def _enough_keyframes(source: Source, video: Video, step: float) -> bool:
-    """Whether a long video has a keyframe every ``step`` seconds, going by its first packets."""
-    if video.duration < LONG:
-        return False
-    times, keys = [], 0
-    ends = (av.error.FFmpegError, IndexError, VideoError)
-    with contextlib.suppress(*ends), open_container(source.path) as container:
-        for count, packet in enumerate(container.demux(picture_stream(container))):
-            if packet.pts is not None and packet.time_base:
-                times.append(float(packet.pts * packet.time_base))
-                keys += packet.is_keyframe
-            if count > _PROBED_PACKETS:
-                break
-    return keys > 1 and (max(times) - min(times)) / keys <= step
-
-
-def _spared(packets: Iterator[Any], context: Any) -> Iterator[Any]:
-    """Packets, with the decoder set to pass over each whose picture soon gives way to another.
-
-    It does so only where no other picture is worked out from that one.
-    """
-    ahead: deque[Any] = deque()
-    shown: deque[int] = deque(maxlen=2 * _REORDERED)  # when pictures of packets about here are
-    whole = -math.inf
-
-    def first() -> Any:
-        nonlocal whole
-        packet = ahead.popleft()
-        passes = False
-        if packet.pts is not None and packet.time_base:
-            tick = float(packet.time_base)
-            passes = any(0 < (pts - packet.pts) * tick <= _SOON for pts in shown)
-            passes = passes and abs(packet.pts * tick - whole) < _SPARED
-            whole = whole if passes else packet.pts * tick
-        context.skip_frame = "NONREF" if passes else "DEFAULT"
-        return packet
-
-    for packet in packets:
-        ahead.append(packet)
-        if packet.pts is not None:
-            shown.append(packet.pts)
-        if len(ahead) > _REORDERED:
-            yield first()
-    while ahead:
-        yield first()
-
-
 def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> None:
     # A format that cannot seek, or that leads before its begin, is read on from where it is,
     # which ends at the same frame.
@@ -310,13 +259,17 @@ def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> N
         container.seek(round((time + start) * av.time_base))
 
 
-def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> Iterator[Frame]:
+def _decode(
+    video: Video, packets: Iterator[Any], needed: Needed | None, stream: Any, clock: Clock
+) -> Iterator[Frame]:
     """Frames in the order shown."""
     ratio, scalers = _pixel_ratio(stream), Scalers()
     damaged, any_frame = 0, False
-    for packet in packets:
+    for packet in packets if needed is None else needed:
         try:
             frames = packet.decode()
+            if needed is not None and packet is needed.empty:
+                stream.codec_context.flush_buffers()
             damaged = 0
         except av.error.FFmpegError:
             damaged += 1
@@ -331,7 +284,10 @@ def _decode(video: Video, packets: Iterator[Any], stream: Any, clock: Clock) -> 
             time = clock.time_of(frame.time)
             if frame.is_corrupt:
                 video.remark_damage(clock.now)
-            yield FileFrame(time, frame, ratio, scalers)
+            one = FileFrame(time, frame, ratio, scalers)
+            if needed is not None:
+                needed.show(one, frame.pts)
+            yield one
     if not any_frame:
         raise VideoError("holds no frame that can be decoded")
 

@@ -59,9 +59,9 @@ class IndexSettings(Ranged):
         frames: frames sampled uniformly from each window, 1 to 64.
         window: longest window in seconds, 1 to 30.
         scenes: whether a change of scene ends a window.
-        decode: ``all`` frames, ``keyframes`` only, or ``auto``: keyframes for videos over ten
-            minutes that have enough of them to lose no sample, else all but those that no other is
-            worked out from, where enough are left to find cuts.
+        decode: ``all`` frames, ``keyframes`` only, or ``auto``: all but those that no other is
+            worked out from, where enough are left to find cuts, and those less than 1.5 s before a
+            keyframe that looks like what is shown before them.
         frame_rate: frames per second that a folder of frames stands for.
         decode_window: seconds of which ``frames`` are compared to find where a scene fades into
             another, 1 to 30; 0 finds cuts only.

@@ -134,6 +134,7 @@ class Asked(NamedTuple):
     """The lines that a query found, their signals, and which of them is meant, if any."""
 
     kind: str
+    query: str
     found: list[FoundLine]
     signals: np.ndarray
     right: np.ndarray
@@ -171,7 +172,7 @@ def asked(every: Sequence[Item], source: Source, libraries: int, seed: int) -> l
             ]
             # A line that another video has word for word is as right.
             right = np.array([_is_right(one, item, kind, source) for one in found])
-            done.append(Asked(kind, found, signals(query, found, size), right))
+            done.append(Asked(kind, query, found, signals(query, found, size), right))
     return done
 
 
@@ -211,7 +212,7 @@ def measure_lines(seed: int, libraries: int) -> None:
         by_kind: dict[str, list[bool]] = defaultdict(list)
         said, right = [], []
         for one in done:
-            shares = probabilities(one.found, one.signals)
+            shares = probabilities(one.query, one.found, one.signals)[0]
             top = int(shares.argmax())
             said.append(shares[top])
             right.append(bool(one.right[top]))

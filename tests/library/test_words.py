@@ -325,3 +325,15 @@ def test_a_phrase_may_go_on_in_the_next_line_of_its_track(tmp_path, phrase, span
     assert found == ({span} if span else set())
     assert all(hit.start <= span[0] and hit.end >= span[1] for hit in answer)
     assert all(hit.probability == 1 for hit in answer) and not answer.note
+
+
+def test_lines_that_all_say_what_is_asked_do_not_rule_each_other_out(tmp_path, videos):
+    lines = [f"{n}\n00:00:0{n % 7},{n}00 --> 00:00:07,900\nI love you, Anna\n" for n in range(9)]
+    for name in "abcd":
+        coloured(videos / f"{name}.mp4", ["red", "blue"], seconds=2, rate=5)
+        said = "\n".join(line.replace("Anna", f"Anna {name}") for line in lines)
+        (videos / f"{name}.srt").write_text(said)
+    sureshot.index(videos, db=tmp_path / "db", model="tiny", workers=1)
+    answer = search(tmp_path, "i love you anna")
+    assert all(hit.lines and hit.probability > 0.5 for hit in answer[:4])
+    assert answer[0].probability <= answer.present <= 1

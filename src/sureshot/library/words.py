@@ -50,6 +50,7 @@ SIGNALS = (
     *("similarity", "words", "in a row", "letters", "line", "ahead"),
     *("query", "rarity", "lines"),
 )
+_QUOTED = 3  # words of a query from which lines that have them in a row are right together
 _MOST = 3000  # lines; with more of them percentages were not fitted
 # benchmarks/words.py --fit, seed 0
 WEIGHTS: dict[str, tuple[float, ...]] = {
@@ -173,9 +174,14 @@ def _triples(text: str) -> set[str]:
 
 
 def probabilities(
-    found: Sequence[FoundLine], values: Float[np.ndarray, "found 9"], prior: float | None = None
-) -> Float[np.ndarray, " found"]:
-    """Probability of each line that it is meant.
+    query: str,
+    found: Sequence[FoundLine],
+    values: Float[np.ndarray, "found 9"],
+    prior: float | None = None,
+) -> tuple[Float[np.ndarray, " found"], float]:
+    """Probability of each line that it is meant, and that any is.
+
+    Lines that have all of a query in a row are right together; others rule each other out.
 
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
@@ -186,7 +192,9 @@ def probabilities(
     if prior is not None:  # one of three is for words that are there where weights were fitted
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
     right = 1 / (1 + np.exp(-logits))
-    return right / max(float(right.sum()), 1.0)
+    whole = (values[:, 2] >= 1) & (len(all_words(query)) >= _QUOTED)
+    said = float(right[~whole].sum() + right[whole].max(initial=0.0))
+    return right / max(said, 1.0), min(said, 1.0)
 
 
 class Words:
@@ -214,17 +222,18 @@ class Words:
         try:
             if not self._store.lines.count():
                 return answer
-            scored = self._scored(asked)
+            scored, said = self._scored(asked)
         except StoreError as error:
             return replace(answer, warnings=(*answer.warnings, str(error)))
         if not asked.phrase:
             scored = [one for one in scored if one.probability >= LIKELY]
+            said = min(said, sum(one.probability for one in scored))
         elif not scored:
             nothing = (
                 f"No words here are “{asked.phrase}”. Without quotes, pictures are searched too."
             )
             return replace(answer, warnings=(*answer.warnings, nothing))
-        return _merged(answer, asked, scored) if scored else answer
+        return _merged(answer, asked, scored, said) if scored else answer
 
     def described(self, found: Descriptions) -> Descriptions:
         """Sentences for a video, those first that are said or written in it."""
@@ -233,7 +242,7 @@ class Words:
             if not self._store.lines.count(found.video):
                 return found
             for one in found:
-                scored = self._scored(Query(text=one.text, codes=None, folder=found.video))
+                scored, _ = self._scored(Query(text=one.text, codes=None, folder=found.video))
                 heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
                 rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
             said = [line.text for line in self._store.lines.of(found.video)]
@@ -243,8 +252,8 @@ class Words:
         ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
         return replace(found, ranked=ranked, warnings=_unsaid(found.warnings, said))
 
-    def _scored(self, asked: Query) -> list[_Scored]:
-        """Lines that are likeliest meant, the likeliest first."""
+    def _scored(self, asked: Query) -> tuple[list[_Scored], float]:
+        """Lines that may be meant, the likeliest first, and the probability that any is."""
         from sureshot.models.encoders.bundled import sentence_encoder
 
         text = asked.phrase or asked.text
@@ -252,17 +261,18 @@ class Words:
         if asked.phrase:
             found = self._store.lines.having(text, vector, LOOKED_AT, asked.folder)
             found = self._one_of_copies([*found, *self._crossing(text, vector, asked.folder)])
-            shares = np.ones(len(found))  # each has the very words
+            shares, said = np.ones(len(found)), 1.0  # each has the very words
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
             found = self._one_of_copies(found)
             values = signals(text, found, self._store.lines.count(asked.folder))
-            shares = probabilities(found, values, asked.prior)
+            shares, said = probabilities(text, found, values, asked.prior)
         wanted = set(parts(text))
-        return [
+        scored = [
             _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted))
             for row in sorted(range(len(found)), key=lambda row: (-shares[row], row))
         ]
+        return scored, said
 
     def _crossing(
         self, phrase: str, vector: Float[np.ndarray, " 384"], folder: Selection | None
@@ -372,7 +382,7 @@ def _row_of(one: _Scored) -> _Row:
     return _Row(hit, 0.0)
 
 
-def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> Answer:
+def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float) -> Answer:
     """Hits of pictures and lines in one list by their probabilities."""
     rows = [_Row(hit, hit.probability) for hit in answer.hits]
     for one in lines:
@@ -380,12 +390,11 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored]) -> Answer:
         if row is None:
             rows.append(row := _row_of(one))
         row.add(one)
-    said = sum(one.probability for one in lines)
     notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
     answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
-    return _with_confidence(answer, asked, min(said, 1.0))
+    return _with_confidence(answer, asked, said)
 
 
 def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:

@@ -192,8 +192,10 @@ def onnxruntime() -> Any:
     return onnxruntime
 
 
-def install_command(extra: str) -> str:
+def install_command(extra: str, *, again: bool = False) -> str:
     """The command that installs what an extra needs, or a package of the base; typed anywhere.
+
+    pip leaves a broken package as it is unless it is to install it ``again``.
 
     No registry has Sureshot itself, so a name such as ``sureshot[s3]`` would find somebody else's.
     An environment without pip, as `uv tool` makes them, is named to uv.
@@ -204,6 +206,8 @@ def install_command(extra: str) -> str:
     pip = "pip install"
     if not is_installed("pip"):
         pip = f"uv pip install --python {shlex.quote(sys.executable)}"
+    if again:
+        pip += " --force-reinstall --no-deps"
     try:
         listed = [one.partition("; extra == ") for one in requires("sureshot") or ()]
     except PackageNotFoundError:  # run from its source

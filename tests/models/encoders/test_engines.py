@@ -106,6 +106,21 @@ def test_a_broken_installation_is_done_without_unless_it_was_asked_for(tmp_path)
     assert lines[0] == "torch"
     assert "OpenVINO is installed but does not work (libengine.so.1 is missing)." in lines[1]
     assert "ONNX Runtime is installed but does not work (libengine.so.1" in lines[2]
+    assert "pip install --force-reinstall --no-deps 'onnxruntime<" in lines[2]
+
+
+def test_a_library_that_was_cut_short_is_not_loaded(tmp_path):
+    (tmp_path / "onnxruntime.py").write_text("import os; os.kill(os.getpid(), 7)  # as Linux does")
+    (tmp_path / "engine.cpython-311.so").write_bytes(b"short")
+    facts = tmp_path / "onnxruntime-9.dist-info"
+    facts.mkdir()
+    (facts / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxruntime\nVersion: 9\n")
+    (facts / "RECORD").write_text("engine.cpython-311.so,,50\nonnxruntime.py,,5\n")
+    code = "from sureshot.models.encoders.engines import why_not\nprint(why_not('onnxruntime'))"
+    lines = _run(code, tmp_path, PYTHONPATH=f"{tmp_path}:{os.environ.get('PYTHONPATH', '')}")
+    assert lines == [
+        "ONNX Runtime is installed but does not work (engine.cpython-311.so is cut short)."
+    ]
 
 
 # Names the sockets that Python's code asks for, and those that libraries have left open.

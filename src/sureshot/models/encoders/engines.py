@@ -9,7 +9,8 @@ reports each import, so it is imported here and only here, in a way that keeps i
 import importlib
 import os
 import sys
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, distribution, version
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -83,16 +84,19 @@ def _first_that_works() -> Engine:
         reasons.append(reason)
     raise ModelError(
         f"Nothing here can compute the frames of the bundled model. {' '.join(reasons)} Install "
-        f"the first: {install_command(_FROM[ENGINES[0]])}"
+        f"the first: {_install(ENGINES[0])}"
     )
 
 
 def _another(engine: str) -> str:
     """What to do where an engine that was asked for cannot be used."""
-    command = install_command(_FROM[engine])
     others = [one for one in ENGINES if one != engine and is_installed(one)]
     instead = f"use {option('engine', others[0])}" if others else f"leave out {option('engine')}"
-    return f"Install it: {command}; or {instead}."
+    return f"Install it: {_install(engine)}; or {instead}."
+
+
+def _install(engine: str) -> str:
+    return install_command(_FROM[engine], again=is_installed(engine))
 
 
 def why_not(engine: str) -> str:
@@ -100,6 +104,8 @@ def why_not(engine: str) -> str:
     title = TITLES[engine]
     if not is_installed(engine):
         return f"{title} is not installed."
+    if library := _cut_short(engine):
+        return f"{title} is installed but does not work ({library} is cut short)."
     try:
         match engine:
             case "openvino":
@@ -110,6 +116,20 @@ def why_not(engine: str) -> str:
                 importlib.import_module("torch").zeros(1)
     except Exception as error:  # its libraries may be missing, of another system, or too old
         return f"{title} is installed but does not work ({_reason(error)})."
+    return ""
+
+
+def _cut_short(package: str) -> str:
+    """A library of a package that is shorter than it was; to load it could end the process."""
+    try:
+        files = distribution(package).files or ()
+    except PackageNotFoundError:
+        return ""
+    for file in files:
+        if file.size and ".so" in file.suffixes:
+            path = Path(str(file.locate()))
+            if path.exists() and path.stat().st_size < file.size:
+                return file.name
     return ""
 
 

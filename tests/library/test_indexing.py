@@ -61,14 +61,15 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def whole(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list, list]:
+def whole(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list, ...]:
     """What an index of them holds that was made without interruption."""
     place = tmp_path_factory.mktemp("whole") / "index"
     ingest(make_store(place), TinyEncoder(), [clips])
-    videos, windows = contents(place)
+    videos, windows, words = contents(place)
     assert len(videos) == CLIPS
     assert len(windows) == sum(2 + number % 2 for number in range(CLIPS))
-    return videos, windows
+    assert len(words) == CLIPS  # that they have no subtitles
+    return videos, windows, words
 
 
 @pytest.fixture
@@ -472,7 +473,7 @@ def test_left_overs_of_a_killed_run_are_swept(store: Store, library: Path) -> No
 
 
 def test_a_run_killed_before_any_commit_is_made_good_by_the_next(
-    clips: Path, whole: tuple[list, list], tmp_path: Path
+    clips: Path, whole: tuple[list, ...], tmp_path: Path
 ) -> None:
     done = 0
     for commit in range(5):
@@ -486,7 +487,7 @@ def test_a_run_killed_before_any_commit_is_made_good_by_the_next(
 
 
 def test_runs_killed_at_any_moment_are_made_good_by_the_next(
-    clips: Path, whole: tuple[list, list], tmp_path: Path
+    clips: Path, whole: tuple[list, ...], tmp_path: Path
 ) -> None:
     draw, place = random.Random(0), tmp_path / "index"
     store, done = make_store(place), set()
@@ -508,7 +509,7 @@ def test_runs_killed_at_any_moment_are_made_good_by_the_next(
 
 @pytest.mark.parametrize("together", [True, False])
 def test_two_indexers_at_once_lose_nothing_and_double_nothing(
-    clips: Path, whole: tuple[list, list], tmp_path: Path, together: bool
+    clips: Path, whole: tuple[list, ...], tmp_path: Path, together: bool
 ) -> None:
     folders = [[clips], [clips]] if together else [[clips / "a"], [clips / "b"]]
     gate = processes.barrier(2)
@@ -535,7 +536,7 @@ def test_two_indexers_that_both_see_a_moved_video_keep_it(library: Path, tmp_pat
 
 
 def test_videos_removed_while_they_are_indexed_again_are_there_whole_or_not_at_all(
-    clips: Path, whole: tuple[list, list], tmp_path: Path
+    clips: Path, whole: tuple[list, ...], tmp_path: Path
 ) -> None:
     place = tmp_path / "index"
     run(make_store(place), clips)

@@ -16,6 +16,7 @@ from sureshot.library.results import LineMatch
 from sureshot.library.search import open_index
 from sureshot.library.words import phrase_of
 from sureshot.store.index import Store
+from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
 
 SRT = """1
@@ -256,6 +257,17 @@ def test_words_that_cannot_be_read_are_reported_and_pictures_are_found(tmp_path,
     assert "`sureshot index FOLDER`" in " ".join(described.warnings)
     run()
     assert search(tmp_path, "swordfish")[0].source == "subtitles"
+
+
+def test_words_whose_newest_version_is_gone_are_reported_and_read_again(tmp_path, run):
+    run()
+    min((tmp_path / "db" / "lines.lance" / "_versions").glob("*.manifest")).unlink()
+    said = "newest version of the table of lines"
+    assert said in " ".join(search(tmp_path, "swordfish").warnings)
+    assert any(said in fault.what for fault in find_faults(str(tmp_path / "db")))
+    run()
+    answer = search(tmp_path, "swordfish")
+    assert answer[0].source == "subtitles" and said not in " ".join(answer.warnings)
 
 
 def test_whoever_knows_that_it_is_there_gets_that_counted_in(tmp_path, run):

@@ -233,7 +233,10 @@ class Words:
                 f"No words here are “{asked.phrase}”. Without quotes, pictures are searched too."
             )
             return replace(answer, warnings=(*answer.warnings, nothing))
-        return _merged(answer, asked, scored, said) if scored else answer
+        answer = _merged(answer, asked, scored, said) if scored else answer
+        # Of the table of lines trouble is known only now.
+        warnings = dict.fromkeys([*answer.warnings, *self._store.trouble()])
+        return replace(answer, warnings=tuple(warnings))
 
     def described(self, found: Descriptions) -> Descriptions:
         """Sentences for a video, those first that are said or written in it."""
@@ -270,9 +273,10 @@ class Words:
         wanted = set(parts(text))
         scored = [
             _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted))
-            for row in sorted(range(len(found)), key=lambda row: (-shares[row], row))
+            for row in range(len(found))
         ]
-        return scored, said
+        # What is equally likely stands in an order of its own: Lance's depends on its files.
+        return sorted(scored, key=_order), said
 
     def _crossing(
         self, phrase: str, vector: Float[np.ndarray, " 384"], folder: Selection | None
@@ -363,6 +367,11 @@ class _Row:
 
 def _either(one: float, other: float) -> float:
     return 1 - (1 - one) * (1 - other)
+
+
+def _order(one: _Scored) -> tuple[float, float, Path, float]:
+    found = one.found
+    return -one.probability, -found.similarity, found.path, found.line.start
 
 
 def _row_of(one: _Scored) -> _Row:

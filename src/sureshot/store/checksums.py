@@ -71,6 +71,10 @@ class Checksums:
         """Rows of a version by the name of its manifest; negative where nothing is known."""
         return seen.rows if (seen := self._load().get(manifest)) else -1
 
+    def manifests(self) -> list[str]:
+        """Names of the manifests that are known, those of lost versions among them."""
+        return [name for name in self._load() if name.endswith(".manifest")]
+
     def knows(self, name: str) -> bool:
         """Whether there is a checksum of a file."""
         return name in self._load()

@@ -234,13 +234,14 @@ class Store:
 
     def trouble(self) -> list[str]:
         """What reading met so far that is damaged, as sentences with the fix in them."""
+        more = [*self.finder.trouble(), *self.lines.trouble()]  # which look at more tables
         sentences = self._tables.trouble()
         if self._damaged_rows:
             sentences.append(
                 f"The table of videos at {self.location} has "
                 f"{counted(self._damaged_rows, 'damaged row')}. `sureshot index FOLDER` fixes that."
             )
-        return [*sentences, *self.finder.trouble(), *self.lines.trouble()]
+        return [*sentences, *more]
 
     def excluded(self) -> tuple[str, ...]:
         """Patterns of what is left out, in their order as texts."""

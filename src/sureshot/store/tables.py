@@ -395,6 +395,8 @@ class Tables:
         self._fallen.pop(name, None)
         newest: Any = None
         broken: Exception | None = None
+        # Asked before the folder, to which others add meanwhile.
+        last = max(self._sums[name].manifests(), key=_number, default="")
         numbers = versions(folder)
         for _ in range(_ATTEMPTS if numbers else 0):
             try:
@@ -403,8 +405,12 @@ class Tables:
             except (OSError, ValueError) as error:
                 broken, whole = error, False
             if whole:
-                self._trusted.add(name)
                 self._check_files(name, newest)
+                if _number(last) > numbers[0]:
+                    rows = self._sums[name].rows(last)
+                    self._fallen[name] = _Fallen(numbers[0], newest.count_rows(), rows)
+                else:
+                    self._trusted.add(name)
                 return newest
             before, numbers = numbers, versions(folder)
             # Others may have compacted meanwhile: then there is a newer version by now.
@@ -490,12 +496,16 @@ def versions(table: Path) -> list[int]:
 
 def _manifests(table: Path) -> dict[int, Path]:
     """The manifest of each version."""
-    found = {}
-    for path in (table / "_versions").iterdir():
-        if path.suffix == ".manifest" and path.stem.isdigit():
-            number = int(path.stem)
-            found[_LAST - number if len(path.stem) == len(str(_LAST)) else number] = path
-    return found
+    paths = (table / "_versions").iterdir()
+    return {number: path for path in paths if (number := _number(path.name))}
+
+
+def _number(manifest: str) -> int:
+    """The number of the version whose manifest has this name; 0 of other files."""
+    stem = Path(manifest).stem
+    if not manifest.endswith(".manifest") or not stem.isdigit():
+        return 0
+    return _LAST - int(stem) if len(stem) == len(str(_LAST)) else int(stem)
 
 
 def is_whole(table: Path, opened: Any) -> bool:

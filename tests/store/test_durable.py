@@ -116,7 +116,8 @@ def test_a_loss_of_power_at_any_commit_costs_at_most_what_was_being_written(
     assert after.count() >= 6
     told = after.trouble()
     said = after.repair()
-    assert len(said) >= len(told)
+    # Of one table that fell back a search says so, and which videos have lost windows by it.
+    assert len(said) >= sum("lost windows" not in sentence for sentence in told)
     lost = {known.path.name for known in after.lost(thorough=True)}
     assert lost <= {"1.mp4", "3.mp4", "4.mp4"}
     sound = {known.path.name for known in after.videos() if known.windows} - lost

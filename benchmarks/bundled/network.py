@@ -16,11 +16,10 @@ from pathlib import Path
 
 import torch
 from jaxtyping import Float, Float16
-from safetensors.torch import load_file
+from safetensors.numpy import load_file
 from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import BertConfig, BertModel
 
 from benchmarks.bundled.states import State, grouped
 from sureshot.models.encoders.bundled import (
@@ -33,10 +32,12 @@ from sureshot.models.encoders.bundled import (
 from sureshot.models.encoders.efficientnet import CHANNELS
 from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
-from sureshot.models.encoders.minilm import HEADS, LAYERS
+from sureshot.models.encoders.minilm import LAYERS
+from sureshot.research.training.bundled_tuning import new_minilm, pad
 
 _SCALE = 380.0
 _DROPOUT, _LOGIT_SCALE = 0.3, 20.0
+_DROPOUT_OF_STATES = 0.1  # in the layers of the text network
 _TOKENS = 48  # of a caption that is trained on
 _PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
 _CPU = Path("/proc/cpuinfo")
@@ -58,7 +59,7 @@ class Network(nn.Module):
         super().__init__()
         super().__init__()
         self._block, self._below = block, LAYERS - layers
-        self.bert = _minilm(text_folder())
+        self.bert = new_minilm(load_file(text_folder() / "model.safetensors"), _DROPOUT_OF_STATES)
         self.image = EfficientNetLite2.of(image_network())
         self.text, self.frame = nn.Linear(SENTENCE, DIM), nn.Linear(CHANNELS, DIM)
         self.label = nn.Linear(SENTENCE, DIM, bias=False)
@@ -141,7 +142,7 @@ class Network(nn.Module):
         ids = self.tokens(new)
         with torch.no_grad():
             for part in _by_length(ids):
-                states, mask = _padded([ids[row] for row in part])
+                states, mask = pad([ids[row] for row in part])
                 states = self.bert.embeddings(states)
                 for layer in self.bert.encoder.layer[: self._below]:
                     states = layer(states, mask)
@@ -154,7 +155,7 @@ class Network(nn.Module):
         self._begun.clear()
 
     def _sentences(self, begun: list[Float16[Tensor, "tokens 384"]]) -> Float[Tensor, "n 384"]:
-        states, mask = _padded(begun)
+        states, mask = pad(begun)
         states = states.float()
         for layer in self.bert.encoder.layer[self._below :]:
             states = layer(states, mask)
@@ -201,36 +202,7 @@ def _by_length(rows: Sequence[Tensor]) -> list[list[int]]:
     return [order[i : i + size] for i in range(0, len(order), size)]
 
 
-def _padded(rows: list[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
-    """Rows in one tensor, and what attention adds so that none looks at the padding."""
-    mask = nn.utils.rnn.pad_sequence(
-        [torch.zeros(len(row)) for row in rows], batch_first=True, padding_value=-1e4
-    )
-    return nn.utils.rnn.pad_sequence(rows, batch_first=True), mask[:, None, None]
-
-
 def class_inputs() -> Float[Tensor, "classes 384"]:
     """What the belief in each class adds, before its map: its name's vector, centred, times 380."""
     vectors = torch.from_numpy(BridgeEncoder().class_vectors)
     return _SCALE * (vectors - vectors.mean(0))
-
-
-def _minilm(folder: Path) -> BertModel:
-    """The package's network, without the pooler that no sentence vector needs."""
-    config = BertConfig(
-        vocab_size=30522,
-        hidden_size=SENTENCE,
-        num_hidden_layers=LAYERS,
-        num_attention_heads=HEADS,
-        intermediate_size=4 * SENTENCE,
-        # Torch draws numbers one by one, which takes a tenth of a step; and its faster attention
-        # is slower on the way back.
-        attention_probs_dropout_prob=0.0,
-        attn_implementation="eager",
-    )
-    network = BertModel(config, add_pooling_layer=False)
-    read = load_file(folder / "model.safetensors")
-    network.load_state_dict(
-        {k: v for k, v in read.items() if not k.startswith("pooler.")}, strict=False
-    )
-    return network

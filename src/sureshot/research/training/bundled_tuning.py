@@ -151,7 +151,7 @@ class TunedBundled(nn.Module):
         size = -(-len(order) // _PARTS)
         words: dict[int, Tensor] = {}
         for part in (order[first : first + size] for first in range(0, len(order), size)):
-            states, hidden = _padded([begun[row].float() for row in part])
+            states, hidden = pad([begun[row].float() for row in part])
             for layer in self.bert.encoder.layer[FIRST_LAYER:]:
                 states = layer(states, hidden)
             words |= {row: s[: len(begun[row])] for row, s in zip(part, states, strict=True)}
@@ -196,7 +196,7 @@ class TunedBundled(nn.Module):
             order = sorted(range(len(new)), key=lambda row: len(ids[row]))
             with torch.no_grad():
                 for rows in (order[first : first + 64] for first in range(0, len(order), 64)):
-                    states, hidden = _padded([ids[row].to(self.device) for row in rows])
+                    states, hidden = pad([ids[row].to(self.device) for row in rows])
                     states = self.bert.embeddings(states)
                     for layer in self.bert.encoder.layer[:FIRST_LAYER]:
                         states = layer(states, hidden)
@@ -250,7 +250,7 @@ class TunedBundled(nn.Module):
         return functional.normalize((looks + believed @ self.labels.T).float(), dim=-1)
 
 
-def _padded(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
+def pad(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
     """Rows in one tensor, and what attention adds so that none looks at the padding."""
     zeros = [torch.zeros(len(row), device=row.device) for row in rows]
     hidden = pad_sequence(zeros, batch_first=True, padding_value=-1e4)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-import torch
 from hypothesis import settings
 
 from tests.buckets import Bucket, storage
@@ -19,9 +18,9 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # Each process of the tests gets one core, as do those that it starts: threads of several processes
-# that wait for one another on the same cores take many times as long.
+# that wait for one another on the same cores take many times as long. PyTorch obeys this too; it is
+# not imported here, as the process that hands out the tests does without.
 os.environ["OMP_NUM_THREADS"] = "1"
-torch.set_num_threads(1)
 
 # A machine that is busy with other things must not fail a test.
 settings.register_profile("patient", deadline=None)

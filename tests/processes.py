@@ -30,7 +30,13 @@ warnings.filterwarnings("ignore", message="lance is not fork-safe")
 _PATIENCE = 200  # seconds; a busy machine must not end what is at work
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["tests.processes", "tests.faults.verbs", "sureshot.cli.search", "sureshot.cli.manage"]
+    [
+        "tests.processes",
+        "tests.faults.verbs",
+        "sureshot.cli.search",
+        "sureshot.cli.manage",
+        "sureshot.web.server",
+    ]
 )
 
 
@@ -71,17 +77,20 @@ def error_after_ctrl_c(seconds: float, work, *arguments) -> str:
     return queue.get()
 
 
-def command(arguments: Sequence[str], files: Sequence[int], environment: dict[str, str]):
-    """Run `sureshot` in a process of its own, without the half second that Python needs to start.
+def command(
+    arguments: Sequence[str], files: Sequence[int], environment: dict[str, str], code: str = ""
+):
+    """Run `sureshot` in a process of its own, without the seconds that imports take.
 
     Args:
         files: what are its standard input, output and error.
+        code: what to run in place of the command.
     """
     given = [Connection(os.dup(file)) for file in files]  # which a process can be sent
-    return start(_command, list(arguments), given, environment, str(Path.cwd()))
+    return start(_command, list(arguments), given, environment, str(Path.cwd()), code)
 
 
-def _command(arguments, given, environment, folder) -> None:
+def _command(arguments, given, environment, folder, code) -> None:
     from sureshot.__main__ import main
 
     os.chdir(folder)
@@ -95,7 +104,7 @@ def _command(arguments, given, environment, folder) -> None:
         for number, mode in enumerate("rww")
     )
     sys.argv = ["sureshot", *arguments]
-    main()
+    exec(code, {"__name__": "__main__"}) if code else main()
 
 
 def barrier(parties: int):

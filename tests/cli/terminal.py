@@ -8,6 +8,7 @@ import re
 import struct
 import sys
 import termios
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -31,17 +32,39 @@ class Ran:
     err: str
 
 
-def spawn(*arguments: str | Path, stdin: bytes = b"", **environment: str) -> Ran:
-    """Run a command in a process of its own, without a terminal."""
-    with TemporaryFile() as given, TemporaryFile() as out, TemporaryFile() as err:
-        given.write(stdin)
-        files = [given, out, err]
-        given.seek(0)
-        numbers = [file.fileno() for file in files]
-        (code,) = finish(command([*map(str, arguments)], numbers, os.environ | environment))
-        for file in files:
+def spawn(*arguments: str | Path, stdin: bytes = b"", code: str = "", **environment: str) -> Ran:
+    """Run a command, or code in its place, in a process of its own, without a terminal."""
+    (ran,) = spawn_all([environment], *arguments, stdin=stdin, code=code)
+    return ran
+
+
+def spawn_all(
+    environments: Sequence[dict[str, str]],
+    *arguments: str | Path,
+    stdin: bytes = b"",
+    code: str = "",
+) -> list[Ran]:
+    """The same in several processes at once, each with variables of its own."""
+    with contextlib.ExitStack() as stack:
+        files = [[stack.enter_context(TemporaryFile()) for _ in range(3)] for _ in environments]
+        for given, *_ in files:
+            given.write(stdin)
+            given.seek(0)
+        words = [*map(str, arguments)]
+        codes = finish(
+            *(
+                command(words, [file.fileno() for file in own], os.environ | environment, code)
+                for own, environment in zip(files, environments, strict=True)
+            )
+        )
+        printed = []
+        for file in (file for _, *written in files for file in written):
             file.seek(0)
-        return Ran(code or 0, out.read().decode(), err.read().decode())
+            printed.append(file.read().decode())
+        return [
+            Ran(ended or 0, out, err)
+            for ended, out, err in zip(codes, printed[::2], printed[1::2], strict=True)
+        ]
 
 
 def in_terminal(

@@ -7,7 +7,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -22,32 +21,45 @@ from sureshot.research.calibration import calibrate
 from sureshot.research.evaluation import evaluate
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import load_card
+from tests.cli.terminal import spawn
 from tests.hub_server import TOKEN, Hub, serving
 from tests.judged import split as split_of_photos
 from tests.trained import checkpoint, saved
 from tests.walls import walls
 
 NAME = "me/walls"
+PUBLISH = """
+import sureshot, sys
+from sureshot.cli.app import run
+name, folder, videos, *pairs = sys.argv[1:]
+print(sureshot.load(folder).push_to_hub(name))
+assert run(["index", videos, "--model", name]) == 0
+assert run(["evaluate", name, *pairs]) == 0
+"""
 
 
 @pytest.fixture
-def hub() -> Iterator[Hub]:
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """A hub, for this process as for those that a test starts, and a home that has met none."""
+    for name in [name for name in os.environ if name.startswith(("HF_", "TRANSFORMERS_"))]:
+        monkeypatch.delenv(name)
+    home = {"HF_HOME": "hf", "XDG_CACHE_HOME": "cache", "XDG_DATA_HOME": "data"}
+    for name, folder in home.items():
+        monkeypatch.setenv(name, str(tmp_path / folder))
+    monkeypatch.setenv("HF_HUB_DISABLE_TELEMETRY", "1")
+    monkeypatch.setenv("HF_TOKEN", TOKEN)
+    monkeypatch.chdir(tmp_path)
     with serving() as hub:
+        monkeypatch.setenv("HF_ENDPOINT", hub.address)
+        go_to(hub.address, monkeypatch)
         yield hub
 
 
-def python(hub: Hub, tmp_path: Path, *arguments: str) -> Any:
-    """Another process that knows this hub, as a user's would."""
-    home = {"HF_HOME": str(tmp_path / "hf"), "XDG_CACHE_HOME": str(tmp_path / "cache")}
-    home |= {"XDG_DATA_HOME": str(tmp_path / "data"), "HF_HUB_DISABLE_TELEMETRY": "1"}
-    env = {**os.environ, **home, "HF_ENDPOINT": hub.address, "HF_TOKEN": TOKEN}
-    asked = [sys.executable, *arguments]
-    return subprocess.run(asked, env=env, capture_output=True, text=True, cwd=tmp_path)
-
-
-def push(hub: Hub, tmp_path: Path, folder: Path) -> Any:
-    code = "import sureshot, sys; print(sureshot.load(sys.argv[1]).push_to_hub(sys.argv[2]))"
-    return python(hub, tmp_path, "-c", code, str(folder), NAME)
+def go_to(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make a hub that of this process, in which the client has read its environment already."""
+    files = f"{address}/{{repo_id}}/resolve/{{revision}}/{{filename}}"
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", address)
+    monkeypatch.setattr("huggingface_hub.constants.HUGGINGFACE_CO_URL_TEMPLATE", files)
 
 
 @pytest.fixture(scope="module")
@@ -74,28 +86,24 @@ def model(place: Path, tmp_path: Path) -> Path:
 def test_a_published_model_is_evaluated_and_indexed_by_its_name(
     place: Path, hub: Hub, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    model = place / "model"
-    pushed = push(hub, tmp_path, model)
-    assert pushed.stdout.strip().startswith(f"{hub.address}/{NAME}/commit/"), pushed.stderr
+    """As users do: in processes that know only the address of the hub."""
+    model, videos = place / "model", place / "walls" / "videos"
     pairs = ["--data", "pairs", "--root", str(place / "walls" / "pairs.csv"), "--json"]
-    there = json.loads(python(hub, tmp_path, "-m", "sureshot", "evaluate", NAME, *pairs).stdout)
+    made = spawn(NAME, model, videos, *pairs, code=PUBLISH)
+    assert made.out.startswith(f"{hub.address}/{NAME}/commit/"), made.err
     assert run(["evaluate", str(model), *pairs, "--cache", str(tmp_path / "c")]) == 0
+    there = json.loads(made.out[made.out.index("\n{") :])
     assert json.loads(capsys.readouterr().out)["raw"] == there["raw"]
-    videos = str(place / "walls" / "videos")
-    made = python(hub, tmp_path, "-m", "sureshot", "index", videos, "--model", NAME)
-    assert made.returncode == 0, made.stderr
-    hub.address = "http://127.0.0.1:9"  # it is in the cache now, and nobody is asked
-    asked = python(hub, tmp_path, "-m", "sureshot", "search", "red then green", "--json")
-    answer = json.loads(asked.stdout)
+    asked = len(hub.asked)  # it is in the cache now, and the hub is left alone
+    answer = json.loads(spawn("search", "red then green", "--json").out)
+    assert len(hub.asked) == asked
     assert answer["model"] == NAME
     assert answer["confidence"] is not None  # its calibration came with it
 
 
-def test_what_is_published_is_of_the_model_and_not_of_this_machine(
-    place: Path, hub: Hub, tmp_path: Path
-) -> None:
+def test_what_is_published_is_of_the_model_and_not_of_this_machine(place: Path, hub: Hub) -> None:
     model = place / "model"
-    assert push(hub, tmp_path, model).returncode == 0
+    load(str(model), "cpu").push_to_hub(NAME)
     files = hub.newest(NAME)
     expected = {"README.md", "config.json", "model.safetensors", "trust.json", MEASURED}
     assert set(files) == expected
@@ -134,45 +142,37 @@ def test_a_revision_is_that_version_and_another_is_refused(
     place: Path, hub: Hub, tmp_path: Path
 ) -> None:
     model = place / "model"
-    push(hub, tmp_path, model)
+    load(str(model), "cpu").push_to_hub(NAME)
     (first,) = hub.models[NAME]
-    other = checkpoint("xpool", "linear", seed=1, note="Trained again.")
-    other.save_pretrained(tmp_path / "other")
-    push(hub, tmp_path, tmp_path / "other")
-    code = (
-        "import sureshot, sys\n"
-        "for version in sys.argv[2:]:\n"
-        "    print(sureshot.load(sys.argv[1], revision=version).fingerprint, flush=True)"
-    )
-    found = python(hub, tmp_path, "-c", code, NAME, first, "main", "v9")
-    prints = [load(str(folder), "cpu").fingerprint for folder in (model, tmp_path / "other")]
-    assert found.stdout.split() == prints, found.stderr
-    assert "it has no version v9" in found.stderr
+    checkpoint("xpool", "linear", seed=1).save_pretrained(tmp_path / "other")
+    other = load(str(tmp_path / "other"), "cpu")
+    other.push_to_hub(NAME)
+    found = [load(NAME, "cpu", revision=version).fingerprint for version in (first, "main")]
+    assert found == [load(str(model), "cpu").fingerprint, other.fingerprint]
+    with pytest.raises(ModelError, match="it has no version v9"):
+        load(NAME, "cpu", revision="v9")
 
 
 def test_a_model_that_is_not_there_or_a_hub_that_is_not_is_one_sentence(
-    hub: Hub, tmp_path: Path
+    hub: Hub, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    asked = ["-m", "sureshot", "evaluate", NAME, "--data", "pairs", "--root", "pairs.csv"]
-    gone = python(hub, tmp_path, *asked)
-    assert gone.stderr.count("\n") == 1 and "no public model of this name" in gone.stderr
-    hub.address = "http://127.0.0.1:9"
-    away = python(hub, tmp_path, *asked)
-    assert away.stderr.count("\n") == 1 and "connect once, or use --model bundled" in away.stderr
+    for address, said in (
+        (hub.address, "no public model of this name"),
+        ("http://127.0.0.1:9", "connect once, or use --model bundled"),
+    ):
+        go_to(address, monkeypatch)
+        assert run(["evaluate", NAME, "--data", "pairs", "--root", "pairs.csv"]) == 1
+        err = capsys.readouterr().err
+        assert err.count("\n") == 1 and said in err
 
 
-def test_who_may_not_publish_is_told_how(place: Path, hub: Hub, tmp_path: Path) -> None:
-    code = (
-        "import os, sureshot, sys\n"
-        "for token in ('hf_reads', ''):\n"
-        "    os.environ['HF_TOKEN'] = token\n"
-        "    try: sureshot.load(sys.argv[1]).push_to_hub(sys.argv[2])\n"
-        "    except sureshot.SureshotError as error: print(error)"
-    )
-    refused = python(hub, tmp_path, "-c", code, str(place / "model"), NAME)
-    reads, unknown = refused.stdout.splitlines()
-    assert "does not let you publish me/walls" in reads and "hf auth login" in reads
-    assert "hf auth login" in unknown
+@pytest.mark.parametrize("token", ["hf_reads", ""])
+def test_who_may_not_publish_is_told_how(
+    place: Path, hub: Hub, monkeypatch: pytest.MonkeyPatch, token: str
+) -> None:
+    monkeypatch.setenv("HF_TOKEN", token)
+    with pytest.raises(ModelError, match=r"does not let you publish me/walls.* hf auth login"):
+        load(str(place / "model"), "cpu").push_to_hub(NAME)
     assert not any(hub.models.values())
 
 

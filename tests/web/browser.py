@@ -3,12 +3,15 @@
 import contextlib
 import os
 import shutil
-import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import IO
 
 import pytest
+
+from tests.processes import command, finish
 
 WAIT = 120_000  # milliseconds that the page may take for anything on a busy machine
 NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -42,6 +45,26 @@ def launched() -> Iterator[object]:
 
 
 @contextlib.contextmanager
+def started(
+    *arguments: object, environment: dict[str, str]
+) -> Iterator[tuple[BaseProcess, str, IO[str]]]:
+    """A server in a process of its own, the first line that it prints, and all that follows."""
+    ours, theirs = os.pipe()
+    with Path(os.devnull).open("r+b") as null, os.fdopen(theirs, "wb") as err:
+        options = ["serve", "--port", "0", *map(str, arguments)]
+        files = [null.fileno(), err.fileno(), err.fileno()]
+        process = command(options, files, environment)
+    with os.fdopen(ours, encoding="utf-8") as printed:
+        try:
+            yield process, printed.readline(), printed
+        finally:
+            if process.is_alive():
+                process.terminate()
+            (code,) = finish(process)
+    assert code == 0
+
+
+@contextlib.contextmanager
 def served(*arguments: object, home: object) -> Iterator[tuple[str, dict[str, str]]]:
     """The address of a server in a process of its own, and the header that programs send it.
 
@@ -49,20 +72,13 @@ def served(*arguments: object, home: object) -> Iterator[tuple[str, dict[str, st
         arguments: options of `sureshot serve`.
         home: folder that is the home of its user.
     """
-    command = [sys.executable, "-m", "sureshot", "serve", "--port", "0", *map(str, arguments)]
     known = {name: v for name, v in os.environ.items() if not name.startswith("XDG_")}
-    process = subprocess.Popen(
-        command, stderr=subprocess.PIPE, text=True, env=known | {"HOME": str(home)}
-    )
-    assert process.stderr is not None
-    try:
-        address, _, token = process.stderr.readline().split()[3].partition("?token=")
+    with started(*arguments, environment=known | {"HOME": str(home)}) as (process, line, printed):
+        address, _, token = line.split()[3].partition("?token=")
         yield address, {"Authorization": f"Bearer {token}"}
-    finally:
         process.terminate()
-        left = process.communicate(timeout=300)[1]
-    assert process.returncode == 0
-    assert not left or "--no-token" in arguments  # which warns, perhaps in what was read before
+        left = printed.read()
+        assert not left or "--no-token" in arguments  # which warns, perhaps in what was read before
 
 
 def asked(address: str, known: dict[str, str], **more: str) -> urllib.request.Request:

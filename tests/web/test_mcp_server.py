@@ -1,10 +1,11 @@
-"""An agent and `sureshot mcp` in its own process, by the client of the protocol's package."""
+"""An agent and the server of `sureshot mcp`, by the client of the protocol's package."""
 
 import base64
 import io
 import os
 import shutil
 import sys
+import tempfile
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -13,32 +14,36 @@ import anyio
 import av
 import numpy as np
 import pytest
-from mcp import StdioServerParameters, stdio_client
-from mcp.client import Client
 from PIL import Image
 
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.paths import video_id
+from sureshot.web.media import ClipCache
+from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.small_library import Library, index
 
 
-def talk(
-    db: str | Path,
-    visit: Callable[[Client], Awaitable[Any]],
-    *options: str,
-    cache: Path | None = None,
-) -> Any:
-    """What a visitor of the server brings home."""
-    environment = dict(os.environ) | ({"XDG_CACHE_HOME": str(cache)} if cache else {})
-    arguments = ["-m", "sureshot", "mcp", "--db", str(db), *options]
-    server = StdioServerParameters(command=sys.executable, args=arguments, env=environment)
+def talk(server: Any, visit: Callable[[Any], Awaitable[None]]) -> None:
+    """Let a client of the protocol's package visit a server."""
+    from mcp.client import Client  # takes a second to import
 
-    async def run() -> Any:
-        async with Client(stdio_client(server)) as client:
-            return await visit(client)
+    async def run() -> None:
+        async with Client(server) as client:
+            await visit(client)
 
-    return anyio.run(run)
+    anyio.run(run)
+
+
+def talk_here(db: str | Path, visit: Callable[[Any], Awaitable[None]], **options: Any) -> None:
+    """The same with a server in this process."""
+    from sureshot.web.mcp_server import make_mcp
+
+    within = options.pop("roots", ())
+    session = Session(ServeOptions(db=str(db), **options), within=within)
+    with tempfile.TemporaryDirectory() as films:
+        talk(make_mcp(session, ClipCache(Path(films))), visit)
+    session.close()
 
 
 def message(result: Any) -> str:
@@ -50,7 +55,7 @@ def message(result: Any) -> str:
 
 
 def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, tmp_path) -> None:
-    async def visit(client: Client) -> None:
+    async def visit(client: Any) -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"find", "status", "frames", "clip"}
         assert all(tool.annotations.read_only_hint for tool in tools.values())
@@ -89,7 +94,13 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
         with av.open(clip["path"]) as container:
             assert container.duration / 1e6 == pytest.approx(span["end"] - span["start"], abs=0.3)
 
-    talk(library.db, visit, cache=tmp_path)
+    from mcp import StdioServerParameters
+
+    arguments = ["-m", "sureshot", "mcp", "--db", library.db]
+    cache = {"XDG_CACHE_HOME": str(tmp_path)}
+    talk(
+        StdioServerParameters(command=sys.executable, args=arguments, env=os.environ | cache), visit
+    )
 
 
 WRONG = (
@@ -102,7 +113,7 @@ WRONG = (
 
 
 def test_what_cannot_be_is_a_sentence(library: Library) -> None:
-    async def visit(client: Client) -> None:
+    async def visit(client: Any) -> None:
         for tool, arguments, said in WRONG:
             result = await client.call_tool(tool, arguments)
             assert result.is_error and said in result.content[0].text
@@ -111,7 +122,7 @@ def test_what_cannot_be_is_a_sentence(library: Library) -> None:
         ).structured_content
         assert found["moments"] == [] and "/no" in found["notes"][0]
 
-    talk(library.db, visit)
+    talk_here(library.db, visit)
 
 
 def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> None:
@@ -126,7 +137,7 @@ def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> Non
     linked.symlink_to(secret)  # after it was indexed
     (tmp_path / "b" / "x.mp4").unlink()
 
-    async def visit(client: Client) -> None:
+    async def visit(client: Any) -> None:
         for path, said in (
             (linked, "is outside the folders that are served"),
             (tmp_path / "b" / "x.mp4", "is gone"),
@@ -136,13 +147,13 @@ def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> Non
                 asked = {"video": video_id(path), "start": 0} | more
                 assert said in message(await client.call_tool(tool, asked))
 
-    talk(db, visit, "--root", str(tmp_path / "a"))
+    talk_here(db, visit, roots=[tmp_path / "a"])
 
 
 def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path) -> None:
     db = tmp_path / "index"
 
-    async def visit(client: Client) -> None:
+    async def visit(client: Any) -> None:
         assert "sureshot index" in message(await client.call_tool("find", {"query": "red"}))
         assert "sureshot index" in message(await client.call_tool("status", {}))
         shutil.copytree(library.db, db)
@@ -150,21 +161,21 @@ def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path
         shutil.rmtree(db)
         assert "sureshot index" in message(await client.call_tool("find", {"query": "red"}))
 
-    talk(db, visit)
+    talk_here(db, visit)
 
-    async def other(client: Client) -> None:
+    async def other(client: Any) -> None:
         assert "tiny" in message(await client.call_tool("find", {"query": "red"}))
         assert (await client.call_tool("status", {})).structured_content["model"] == "tiny"
 
-    talk(library.db, other, "--model", "bundled")
+    talk_here(library.db, other, model="bundled")
 
 
 def test_a_call_may_be_cancelled(library: Library) -> None:
-    async def visit(client: Client) -> None:
+    async def visit(client: Any) -> None:
         with anyio.move_on_after(0.001) as scope:
             await client.call_tool("find", {"query": "red"})  # loads the model first
         assert scope.cancelled_caught
         found = await client.call_tool("find", {"query": "green", "limit": 1})
         assert len(found.structured_content["moments"]) == 1
 
-    talk(library.db, visit)
+    talk_here(library.db, visit)

@@ -3,6 +3,7 @@
 import contextlib
 import ipaddress
 import json
+import os
 import re
 import shutil
 import signal
@@ -25,7 +26,7 @@ from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.paths import ROOT
 from tests.small_library import index
-from tests.web.browser import asked, served
+from tests.web.browser import asked, served, started
 from tests.web.kinds import written
 from tests.web.visitor import ALLOWED, HERE, app_of, visiting
 
@@ -67,25 +68,22 @@ def test_the_openapi_document_names_every_address_and_loads_no_page_from_elsewhe
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])
-def test_it_answers_and_ends_cleanly(library, ending, tmp_path) -> None:
-    command = [sys.executable, "-m", "sureshot", "serve", "--port", "0", "--db", library.db]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    line = process.stderr.readline()
-    assert line.startswith("Sureshot is at http://localhost:"), line + process.stderr.read()
-    address, _, token = line.split()[3].partition("?token=")
-    known = {"Authorization": f"Bearer {token}"}
-    with urllib.request.urlopen(asked(f"{address}api/search?q=red", known)) as reply:
-        assert b'"hits": [{' in reply.read()
-    for headers, code in (({}, 401), (known | {"Host": "evil.example"}, 421)):
-        with pytest.raises(urllib.error.HTTPError) as told:
-            urllib.request.urlopen(asked(address, headers))
-        told.value.close()
-        assert told.value.code == code
-    with urllib.request.urlopen(asked(f"{address}api/index/events", known)) as events:
-        assert events.readline() == b'data: {"schema": 4, "job": null}\n'  # it never ends by itself
-        process.send_signal(ending)
-    out, err = process.communicate(timeout=300)
-    assert (process.returncode, out, err) == (0, "", "")
+def test_it_answers_and_ends_cleanly(library, ending) -> None:
+    with started("--db", library.db, environment=dict(os.environ)) as (process, line, printed):
+        assert line.startswith("Sureshot is at http://localhost:"), line + printed.read()
+        address, _, token = line.split()[3].partition("?token=")
+        known = {"Authorization": f"Bearer {token}"}
+        with urllib.request.urlopen(asked(f"{address}api/search?q=red", known)) as reply:
+            assert b'"hits": [{' in reply.read()
+        for headers, code in (({}, 401), (known | {"Host": "evil.example"}, 421)):
+            with pytest.raises(urllib.error.HTTPError) as told:
+                urllib.request.urlopen(asked(address, headers))
+            told.value.close()
+            assert told.value.code == code
+        with urllib.request.urlopen(asked(f"{address}api/index/events", known)) as events:
+            assert events.readline() == b'data: {"schema": 4, "job": null}\n'  # it never ends
+            os.kill(process.pid, ending)
+        assert printed.read() == ""
 
 
 def test_without_a_token_every_account_of_this_machine_is_let_in(library, tmp_path) -> None:

@@ -1,9 +1,7 @@
 """Two processes against one on the whole batch, by torchrun's means and by the command."""
 
 import json
-import os
 import socket
-import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +26,7 @@ from sureshot.research.training.distributed import (
 )
 from sureshot.research.training.optim import groups
 from sureshot.research.training.step import StepOptions, gradients, update
-from tests.cli.terminal import COMMAND
+from tests.cli.terminal import spawn_all
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model
 from tests.walls import plan, walls
@@ -192,68 +190,84 @@ def test_no_thread_of_the_group_is_left_behind_it():
     assert together(train_and_leave) == [[], []]
 
 
-def in_two_processes(*command):
-    """What each of two processes prints, to a reader and to a terminal, started as by torchrun."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    shared = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port), "WORLD_SIZE": "2"}
-    both = [
-        subprocess.Popen(
-            [*COMMAND, *map(str, command)],
-            env=os.environ | shared | {"RANK": number, "LOCAL_RANK": number},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for number in ("0", "1")
-    ]
-    printed = [process.communicate(timeout=120) for process in both]
-    assert [process.returncode for process in both] == [0, 0], printed
-    return printed
+BOTH = """
+import json, os, sys
+from sureshot.cli.app import run
+for port, command in json.load(sys.stdin):
+    os.environ["MASTER_PORT"] = port
+    assert run(command) == 0
+    for stream in (sys.stdout, sys.stderr):
+        print(end="\\0", flush=True, file=stream)
+"""
 
 
-def test_two_processes_reproduce_a_table_together(tmp_path, monkeypatch):
-    place = tmp_path / "plan"
-    plan(place)
-    with (place / "plan.toml").open("a") as file:  # dropout draws in each process
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """What one process trains and reproduces, in `one`, and what two do, in `two`."""
+    place = tmp_path_factory.mktemp("distributed")
+    walls(place / "walls")
+    plan(place / "plan")
+    with (place / "plan" / "plan.toml").open("a") as file:  # dropout draws in each process
         file.write(
             '[[cases]]\nsystems = ["duq"]\nsettings = { dropout = 0.0 }\nstem = { dropout = 0.0 }\n'
         )
-    monkeypatch.setenv("WALLS", str(place))
-    two = tmp_path / "two"
-    where = ("--plan", place / "plan.toml", "--cache", tmp_path / "cache", "--seeds", "1")
-    printed, _ = zip(*in_two_processes("reproduce", "duq-s3", *where, "--to", two), strict=True)
-    assert printed[0].split() == [str(p) for p in (two / "duq-s3.md", two / "duq-s3.csv")] + [
-        str(two / f"duq-s3.{kind}") for kind in ("json", "png", "svg", "npz")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WALLS", str(place / "plan"))
+        assert [run(command) for command in commands(place, place / "one")] == [0, 0]
+        yield place
+
+
+@pytest.fixture(scope="module")
+def printed(place):
+    """For each command what each of two processes prints, to a reader and to a terminal."""
+    shared = {"MASTER_ADDR": "127.0.0.1", "WORLD_SIZE": "2"}
+    ranks = [shared | {"RANK": number, "LOCAL_RANK": number} for number in ("0", "1")]
+    with socket.socket() as one, socket.socket() as other:
+        for free in (one, other):
+            free.bind(("127.0.0.1", 0))
+        ports = [str(free.getsockname()[1]) for free in (one, other)]
+    asked = list(zip(ports, commands(place, place / "two"), strict=True))
+    both = spawn_all(ranks, stdin=json.dumps(asked).encode(), code=BOTH)
+    assert [one.code for one in both] == [0, 0], both
+    read = [zip(one.out.split("\0"), one.err.split("\0"), strict=True) for one in both]
+    return dict(zip(("train", "reproduce"), zip(*read, strict=True), strict=False))
+
+
+def commands(place, to):
+    """To train and to reproduce a table, as by torchrun where a process finds its variables."""
+    recipe, table = str(place / "walls" / "recipe.toml"), str(place / "plan" / "plan.toml")
+    cache = ["--cache", str(place / "cache")]
+    return [
+        ["train", recipe, "--to", str(to / "run"), "--json", *cache],
+        ["reproduce", "duq-s3", "--plan", table, "--seeds", "1", "--to", str(to / "table"), *cache],
     ]
-    assert printed[1] == ""
-    assert run(["reproduce", "duq-s3", *map(str, where), "--to", str(tmp_path / "one")]) == 0
+
+
+def test_two_processes_reproduce_a_table_together(place, printed):
+    (first, _), (second, _) = printed["reproduce"]
+    table = place / "two" / "table"
+    assert first.split() == [
+        str(table / f"duq-s3.{kind}") for kind in ("md", "csv", "json", "png", "svg", "npz")
+    ]
+    assert second == ""
     scores = [
-        [
-            json.loads(path.read_text())["scores"]
-            for path in sorted((folder / "runs").glob("*.json"))
-        ]
-        for folder in (tmp_path / "one", two)
+        [json.loads(path.read_text())["scores"] for path in sorted(runs.glob("*.json"))]
+        for runs in (place / "one" / "table" / "runs", table / "runs")
     ]
-    assert len(scores[0]) == 4 and not list((two / "runs").glob("*.run"))
+    assert len(scores[0]) == 4 and not list((table / "runs").glob("*.run"))
     assert [one["R@1"] for one in scores[0]] == [one["R@1"] for one in scores[1]]
 
 
-def test_two_processes_train_what_one_trains(tmp_path):
-    place = walls(tmp_path / "walls")
-    recipe = [str(place / "recipe.toml"), "--cache", str(tmp_path / "cache")]
-    assert run(["train", *recipe, "--to", str(tmp_path / "one")]) == 0
-    (first, told), (second, other) = in_two_processes(
-        "train", *recipe, "--to", tmp_path / "two", "--json"
-    )
+def test_two_processes_train_what_one_trains(place, printed):
+    (first, told), (second, other) = printed["train"]
     assert '"epoch"' in first and second == ""  # only the first one speaks
     assert "pairs.csv train, 6 videos" in told and "pairs.csv" not in other
     # What they compute is compared, not their weights: some weights change no score (the bias of an
     # attention's keys, to which the softmax is blind). Their gradients are nothing but rounding,
     # which Adam turns into whole steps, differently on every make of processor.
-    held = extract(load_split("pairs", "test", place / "pairs.csv"), TinyEncoder(), frames=3)
+    pairs = place / "walls" / "pairs.csv"
+    held = extract(load_split("pairs", "test", pairs), TinyEncoder(), frames=3)
     one, two = (
-        similarity(load(tmp_path / name / "model", "cpu").raw, held) for name in ("one", "two")
+        similarity(load(place / name / "run" / "model", "cpu").raw, held) for name in ("one", "two")
     )
     np.testing.assert_allclose(two, one, atol=1e-4)

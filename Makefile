@@ -17,7 +17,9 @@ VIDEOS ?=
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
 
-test: check shapes
+# Types and shapes take a core each, and the tests as many as there are.
+test: $(VENV)/ready-dev
+	$(MAKE) -j 2 check shapes
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # What takes minutes: other documents, many machines, every value of every option of every system.
@@ -26,8 +28,8 @@ slow: $(VENV)/ready-dev
 
 # Tests that pass every system's tokens, scores and losses through the shapes in signatures.
 shapes: $(VENV)/ready-dev
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal -m shapes \
-		--jaxtyping-packages=sureshot,beartype.beartype tests/models
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -m shapes \
+		--jaxtyping-packages=sureshot,beartype.beartype tests/models/systems
 
 check: $(VENV)/ready-dev
 	$(BIN)/ruff format --check .

@@ -11,8 +11,8 @@ from fractions import Fraction
 from pathlib import Path
 
 import av
+import lazy_loader
 import numpy as np
-import opentimelineio
 import pytest
 
 from sureshot.errors import SureshotError
@@ -21,6 +21,8 @@ from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.timelines import FORMATS
 from sureshot.media.timecode import frame_number, read_timing, timecode
 from tests.clips import film, greys, remuxed
+
+opentimelineio = lazy_loader.load("opentimelineio")
 
 NTSC = Fraction(30000, 1001)
 QUERY = 'a "goal" & <more>|x'

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from scipy.stats import t
+import scipy  # whose parts are loaded when they are used
 
 from sureshot.errors import SureshotError
 from sureshot.metrics import ranks
@@ -124,9 +124,10 @@ def test_a_gap_is_that_of_the_recalls_and_its_chance_that_of_t():
     value = 100 * ((more.texts <= 1).mean() - (less.texts <= 1).mean())
     assert gap.value == pytest.approx(value)
     assert (gap.seeds, gap.videos) == (10, 80)
-    assert gap.p_zero() == pytest.approx(2 * t.sf(value / gap.error, gap.freedom))
+    assert gap.p_zero() == pytest.approx(2 * scipy.stats.t.sf(value / gap.error, gap.freedom))
     assert gap.p_at_least(value) == pytest.approx(0.5)
     assert (gap.low + gap.high) / 2 == pytest.approx(value)
+    t = scipy.stats.t
     power = t.cdf(gap.visible() / gap.error - t.ppf(0.975, gap.freedom), gap.freedom)
     assert power == pytest.approx(0.8)
 

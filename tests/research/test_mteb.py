@@ -7,11 +7,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lazy_loader
 import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, is_installed
 from sureshot.models.load import load as load_model
 from sureshot.research.calibration import calibrate
 from sureshot.research.evaluation import evaluate
@@ -21,8 +22,8 @@ from sureshot.research.scores import known_of, ranking
 from tests.judged import split as split_of_photos
 from tests.paths import DATA, ROOT
 
-mteb = pytest.importorskip("mteb", reason="mteb is not installed")
-datasets = pytest.importorskip("datasets", reason="mteb is not installed")
+pytestmark = pytest.mark.skipif(not is_installed("mteb"), reason="mteb is not installed")
+mteb, datasets = lazy_loader.load("mteb"), lazy_loader.load("datasets")  # take three seconds
 
 
 def embedded(task: Any) -> Any:

@@ -11,15 +11,20 @@ import tempfile
 from pathlib import Path
 
 import httpx2
+import lazy_loader
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from sureshot.errors import is_installed
 from sureshot.paths import video_id
 from tests.paths import ROOT
 from tests.web.visitor import ALLOWED, visiting
 
-schemathesis = pytest.importorskip("schemathesis", reason="schemathesis is not installed")
+pytestmark = pytest.mark.skipif(
+    not is_installed("schemathesis"), reason="schemathesis is not installed"
+)
+schemathesis = lazy_loader.load("schemathesis")  # for the worker that runs this
 
 OPENED: list[str] = []
 WATCHING: list[bool] = []

@@ -204,8 +204,7 @@ def make(place: Path, count: int, seed: int, *, part: tuple[int, int], seconds: 
     origin = Store.open(place / "real")
     cache = place / "real.npz"
     if not cache.exists():
-        records = [video for video in origin.videos() if video.windows]
-        known = scenes(origin.windows_in(records))
+        known = scenes(origin.finder.windows("true", order="key"))
         np.savez(cache, **{name: getattr(known, name) for name in Scenes.__slots__})
     with np.load(cache) as kept:
         known = Scenes(**{name: kept[name] for name in Scenes.__slots__})

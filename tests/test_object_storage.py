@@ -40,7 +40,7 @@ def films(bucket: Bucket, library: Library, monkeypatch) -> Bucket:
 def windows(db: str | Path) -> list[tuple[str, float, float]]:
     """Names and times of all windows."""
     store = sureshot.open_index(db).store
-    found = store.windows_in([r for r in store.videos() if r.windows])
+    found = store.finder.windows("true", order="key")
     named = zip(found.paths, found.start, found.end, strict=True)
     return sorted((path.name, start, end) for path, start, end in named)
 

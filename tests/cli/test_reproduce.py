@@ -59,8 +59,12 @@ def test_an_unknown_table_or_plan_or_part_is_named(sureshot, bench, tmp_path):
     ran = sureshot("reproduce", "duq-4", *where, "--part=0/2")
     assert ran.code == 2 and "Invalid --part '0/2': use K/N" in ran.err
     assert not (tmp_path / "out").exists()
-    ran = sureshot("reproduce", "duq-9", "--plan", bench / "plan.toml")
-    assert ran.code == 1 and "Unknown table 'duq-9'; known: duq-1" in ran.err
+    for name, said in (
+        ("duq3", "There is no table or figure 'duq3'; did you mean duq-3?"),
+        ("accuracy", "There is no table or figure 'accuracy'; --list shows all of them."),
+    ):
+        ran = sureshot("reproduce", name, "--plan", bench / "plan.toml")
+        assert ran.code == 1 and said in ran.err
     ran = sureshot("reproduce", "duq-3", "--plan", tmp_path / "gone.toml")
     assert ran.code == 1 and "Cannot read" in ran.err
 

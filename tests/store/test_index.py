@@ -239,22 +239,6 @@ def test_a_window_takes_the_space_of_its_numbers_and_little_more(tmp_path: Path)
     assert numbers < store.bytes_on_disk() / 30 < 1.1 * numbers
 
 
-def test_windows_of_several_videos_come_video_by_video_in_the_order_of_time(store: Store) -> None:
-    records = [record(f"/v/{name}.mp4") for name in "abc"]
-    for seed, known in enumerate(records):
-        store.write(known, random_windows(3 + seed, seed=seed))
-    found = store.windows_in([records[2], records[0]])
-    assert len(found.keys) == 3 + 5
-    for known in (records[0], records[2]):
-        alone = store.windows_of(known.path)
-        rows = [row for row, path in enumerate(found.paths) if path == known.path]
-        assert [found.keys[row] for row in rows] == alone.keys
-        assert rows == list(range(rows[0], rows[0] + len(rows)))
-        np.testing.assert_array_equal(found.start[rows], alone.start)
-        np.testing.assert_array_equal(found.frames[rows], alone.frames)
-    assert store.windows_in([]).keys == []
-
-
 def test_windows_and_videos_that_can_be_found_are_counted(store: Store) -> None:
     assert store.count_videos() == store.count() == 0
     for path, windows in (("/v/a.mp4", 2), ("/v/b/c.mp4", 3), ("/v-2/d.mp4", 1)):

@@ -142,7 +142,7 @@ def test_of_a_video_that_was_named_damage_is_an_error(filled: Store) -> None:
     for number in (0, 2, 3):
         spoil(filled, record(f"/{number}.mp4").id)
     with pytest.raises(StoreError, match=r"of /0.mp4, /1.mp4, /2.mp4 and 1 more are not"):
-        filled.windows_in(filled.videos())
+        filled.finder.windows("true", order="key")
 
 
 def test_few_new_windows_wait_and_a_segment_takes_in_those_not_much_larger(

@@ -367,7 +367,8 @@ def reproduce(
     from sureshot import research
 
     if dry_run and table is not None:
-        cost = research.forecast(table, plan, to=to, seeds=seeds)
+        with Bar(console(err=True)) as bar:
+            cost = research.forecast(table, plan, to=to, seeds=seeds, progress=bar)
         return print_result(cost, as_json=as_json)
     exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
     if not listed:

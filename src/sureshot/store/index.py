@@ -434,11 +434,6 @@ class Store:
         """All windows of one video in the order of time; none if it is not indexed."""
         return self.finder.windows(path_is(path), order="start")
 
-    def windows_in(self, videos: Sequence[VideoRecord]) -> StoredWindows:
-        """All windows of some videos, each video's together and in the order of time."""
-        ids = integrity.id_list([video.id for video in videos])
-        return self.finder.windows(f"video IN ({ids})", order="key")
-
     def sweep(self) -> tuple[int, str]:
         """Remove windows over ten minutes old that an interrupted write has left.
 

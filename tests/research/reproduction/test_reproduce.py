@@ -10,6 +10,7 @@ from sureshot.models.checkpoint import Checkpoint
 from sureshot.research.reproduction import reproduce as module
 from sureshot.research.reproduction.plan import load_tables
 from tests.asked import asked
+from tests.heard import Heard
 from tests.walls import PLAN
 
 # --- forecast -------------------------------------------------------------------------------------
@@ -19,7 +20,11 @@ def test_runs_and_steps_are_counted(place, tmp_path):
     """Six videos in batches of four are two steps, one epoch; DVTR passes twice."""
     (one,) = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=3).tables
     assert (one.runs, one.kept, one.steps) == (12, 0, 12 * 2) and one.seconds > 0
-    (two,) = research.forecast("dvtr-9", place / "plan.toml", to=tmp_path, seeds=1).tables
+    heard = Heard()
+    (two,) = research.forecast(
+        "dvtr-9", place / "plan.toml", to=tmp_path, seeds=1, progress=heard
+    ).tables
+    assert heard.updates == [("rows measured", n, two.runs) for n in range(two.runs)]
     assert two.steps > 2 * two.runs
 
 

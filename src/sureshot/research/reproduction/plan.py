@@ -1,5 +1,6 @@
 """What to reproduce and on what: the tables of the papers, and a plan that names the data."""
 
+import difflib
 import functools
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
@@ -9,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from sureshot.datasets import Split, check_disjoint
-from sureshot.errors import SureshotError
+from sureshot.errors import SureshotError, option
 from sureshot.metrics.published import rows_of_table
 from sureshot.models.encoders import load_encoder
 from sureshot.models.model import StemConfig
@@ -143,7 +144,9 @@ def find_table(name: str) -> Table:
     """
     tables = load_tables()
     if name not in tables:
-        raise SureshotError(f"Unknown table {name!r}; known: {', '.join(tables)}.")
+        near = difflib.get_close_matches(name, tables, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"{option('list')} shows all of them."
+        raise SureshotError(f"There is no table or figure {name!r}; {meant}")
     return tables[name]
 
 

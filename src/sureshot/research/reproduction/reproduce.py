@@ -11,7 +11,7 @@ from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.paths import WHOLE, Shard
-from sureshot.progress import Notes, Progress
+from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answer_report import evaluate_answers, published_answers
 from sureshot.research.answers import AnswerRecipe, QuestionRecipe, train_answers
 from sureshot.research.evaluation import published_split
@@ -405,7 +405,12 @@ class Forecast:
 
 
 def forecast(
-    table: str, plan: str | Path | None, *, to: str | Path = "results", seeds: int = 3
+    table: str,
+    plan: str | Path | None,
+    *,
+    to: str | Path = "results",
+    seeds: int = 3,
+    progress: Progress | None = None,
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row; arguments as of `reproduce`.
 
@@ -416,37 +421,43 @@ def forecast(
     """
     data, kept = PlanData(_required(plan)), Path(to) / "runs"
     seen: set[str] = set()
-    dry: dict[str, tuple[int, float]] = {}  # of each row: steps of a run and their seconds
-    costs, missing = [], list[str]()
+    rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
+    counted_runs, missing = [], list[str]()
     for one in _tables(table):
         targets, lacking = _lacking(one, data)
         if not targets and lacking and table != "all":
             raise SureshotError(" ".join(lacking))
         missing += [sentence for sentence in lacking if sentence not in missing]
-        planned = [
-            (target, run) for target in targets for run in planned_runs(one, target, seeds, data)
-        ]
-        recipes = {key_of(recipe, target, data): recipe for target, (_, recipe) in planned}
-        fresh = {key: recipe for key, recipe in recipes.items() if key not in seen}
-        seen |= fresh.keys()
-        left = [
-            _dry_cost(recipe, data, dry)
-            for key, recipe in fresh.items()
-            if not (kept / f"{key}.json").exists()
-        ]
+        fresh, left = 0, []
+        for target in targets:
+            for variant, recipe in planned_runs(one, target, seeds, data):
+                key = key_of(recipe, target, data)
+                if key in seen:
+                    continue
+                seen.add(key)
+                fresh += 1
+                if not (kept / f"{key}.json").exists():
+                    first = replace(recipe, training=replace(recipe.training, seed=0))
+                    left.append(digest(first.to_dict()))
+                    rows.setdefault(left[-1], (f"{one.name}: {variant.name}", first))
         if fresh:
-            costs.append(
-                TableCost(
-                    name=one.name,
-                    runs=len(fresh),
-                    kept=len(fresh) - len(left),
-                    steps=sum(steps for steps, _ in left),
-                    seconds=sum(seconds for _, seconds in left),
-                )
-            )
-    if not costs and missing and table == "all":
+            counted_runs.append((one.name, fresh, left))
+    if not counted_runs and missing and table == "all":
         raise SureshotError(" ".join(missing))
-    return Forecast(tables=tuple(costs), missing=tuple(missing))
+    costs = _dry_costs(rows, data, progress or Silent())
+    return Forecast(
+        tables=tuple(
+            TableCost(
+                name=name,
+                runs=fresh,
+                kept=fresh - len(left),
+                steps=sum(costs[row][0] for row in left),
+                seconds=sum(costs[row][1] for row in left),
+            )
+            for name, fresh, left in counted_runs
+        ),
+        missing=tuple(missing),
+    )
 
 
 def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
@@ -462,17 +473,17 @@ def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
     return [], sentences
 
 
-def _dry_cost(
-    recipe: Recipe, data: PlanData, known: dict[str, tuple[int, float]]
-) -> tuple[int, float]:
-    """Steps of a run and their seconds, measured once for all seeds of a row."""
-    first = replace(recipe, training=replace(recipe.training, seed=0))
-    row = digest(first.to_dict())
-    if row not in known:
-        cost = dry_run(data.resolve(first))
+def _dry_costs(
+    rows: Mapping[str, tuple[str, Recipe]], data: PlanData, progress: Progress
+) -> dict[str, tuple[int, float]]:
+    """Steps of a run of each row and their seconds, by a dry run."""
+    costs = {}
+    for number, (row, (name, recipe)) in enumerate(rows.items()):
+        progress.update("rows measured", number, len(rows), f", {name}")
+        cost = dry_run(data.resolve(recipe))
         steps = cost.steps * cost.epochs
-        known[row] = steps, cost.seconds * steps
-    return known[row]
+        costs[row] = steps, cost.seconds * steps
+    return costs
 
 
 def _duration(seconds: float) -> str:

@@ -287,6 +287,19 @@ def test_the_progress_of_each_video_grows_to_the_whole(clips: Path) -> None:
         assert [now.seconds for now in video] == [window.end for window in one.windows]
 
 
+def test_a_window_that_takes_long_has_progress_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sureshot.library.encoding._REPORTED", 0.0)
+    path = coloured(tmp_path / "slow.mp4", ["red"], seconds=4, rate=5)
+    *before, whole, video = encode_videos(sources(path), SETTINGS, TINY)
+    assert isinstance(video, EncodedVideo) and len(video.windows) == 1
+    # Of each frame: large ones may take longer than a window should.
+    assert [one.seconds for one in before] == pytest.approx(np.arange(20) / 5)
+    shares = [one.bytes / path.stat().st_size for one in (*before, whole)]
+    assert shares == pytest.approx(np.arange(21) / 20, abs=0.01)
+
+
 def test_a_video_of_unknown_length_claims_no_progress(
     clips: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

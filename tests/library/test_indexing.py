@@ -416,6 +416,17 @@ def test_progress_is_told_within_a_long_video(store: Store, tmp_path: Path) -> N
     assert told == pytest.approx([0, *expected, size], abs=size / 30)
 
 
+@pytest.mark.usefixtures("one_by_one")
+def test_progress_never_goes_back_where_frames_and_windows_report_it(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sureshot.library.encoding._REPORTED", 0.0)
+    path = coloured(tmp_path / "long.mp4", list(COLOURS) * 2, rate=5)
+    decoded: list[float] = []
+    run(store, path, progress=lambda result: decoded.append(result.decoded))
+    assert decoded == sorted(decoded) and len(set(decoded)) > 50
+
+
 @pytest.mark.parametrize("pause", [0.0, 1e9])
 def test_an_interrupt_ends_the_run_and_keeps_what_is_done(
     store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, pause: float

@@ -4,7 +4,8 @@ Both halves give the interpreter free while they work, so decoding hides behind 
 """
 
 import hashlib
-from collections.abc import Generator, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
@@ -18,9 +19,10 @@ from threadpoolctl import threadpool_limits
 from sureshot.errors import VideoError
 from sureshot.media.dates import Shot, read_shot
 from sureshot.media.discover import Source, frame_files, open_regular
+from sureshot.media.frames import Frame
 from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
-from sureshot.media.workers import heartbeat, stream
+from sureshot.media.workers import heartbeat, report, stream
 from sureshot.models.encoders.base import Encoder, Prepared, encode_together, unit_vectors
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
@@ -209,6 +211,7 @@ def _parted(
 
 _BATCH = 32  # frames encoded at once, windows of several videos together
 _AHEAD = 12  # decoded windows that may wait for the encoder
+_REPORTED = 1.0  # seconds of decoding after which it is said how far it is, window or not
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,8 +249,9 @@ def encode_videos(
 ) -> Generator[EncodedVideo | VideoProgress, None, None]:
     """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
 
-    After each window comes how far its video is, as far as the length that the video claims is
-    true. To end early, close it (`contextlib.closing`); the decoding threads end with it.
+    After each window, and now and then in one that takes long, comes how far its video is, as far
+    as the length that the video claims is true. To end early, close it (`contextlib.closing`); the
+    decoding threads end with it.
 
     Args:
         sources: what to read; at most a few windows of each are in memory at once.
@@ -288,9 +292,10 @@ def content_digest(source: Source) -> str:
     return digest.hexdigest()
 
 
-def _decode(
-    source: Source, settings: IndexSettings, encoder: Encoder
-) -> Iterator[_Part | VideoRecord]:
+_Message = _Part | VideoProgress | VideoRecord
+
+
+def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Message]:
     """The windows of one video, then what is known of it, or why it failed."""
     try:
         note, shot = yield from _decode_windows(source, settings, encoder)
@@ -325,21 +330,38 @@ def _decode_windows(
     count = 0
     rate = settings.frame_rate
     with open_video(source, decode=settings.decode, gap=SHORTEST, rate=rate) as video:
+        far = partial(_far, source, video.duration)
         for window in windows(
-            video,
+            _reported(video, far),
             longest=longest,
             samples=settings.frames,
             size=encoder.frame_size,
             scenes=settings.scenes,
             still=settings.still,
         ):
-            share = min(window.end / video.duration, 1.0) if video.duration else 0.0
-            progress = VideoProgress(source.path, int(share * source.size), window.end)
-            yield _Part(window, encoder.prepare(window.images), progress)
+            yield _Part(window, encoder.prepare(window.images), far(window.end))
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
     return video.note, read_shot(source, video.metadata)
+
+
+def _far(source: Source, duration: float, seconds: float) -> VideoProgress:
+    """How much of a video there is up to some second; of one of unknown length none."""
+    share = min(seconds / duration, 1.0) if duration else 0.0
+    return VideoProgress(source.path, int(share * source.size), seconds)
+
+
+def _reported(frames: Iterable[Frame], far: Callable[[float], VideoProgress]) -> Iterator[Frame]:
+    """The frames; how far they are is reported now and then."""
+    spent, began = 0.0, time.monotonic()
+    for frame in frames:
+        spent += time.monotonic() - began
+        if spent >= _REPORTED:
+            report(far(frame.time))
+            spent = 0.0
+        yield frame
+        began = time.monotonic()
 
 
 def _looks(settings: IndexSettings) -> bool:
@@ -361,7 +383,7 @@ def files_of(source: Source) -> list[Path]:
 
 
 def _encoded(
-    messages: Iterator[_Part | VideoRecord], settings: IndexSettings, encoder: Encoder
+    messages: Iterator[_Message], settings: IndexSettings, encoder: Encoder
 ) -> Iterator[EncodedVideo | VideoProgress]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
     mergers: dict[Path, SceneMerger] = {}
@@ -395,6 +417,11 @@ def _encoded(
         ended.clear()
 
     for message in messages:
+        if isinstance(message, VideoProgress):
+            # Decoding is what takes long, so that nothing is gained by waiting for a whole batch.
+            yield from flush()
+            yield message
+            continue
         if isinstance(message, _Part):
             waiting.append(message)
         else:

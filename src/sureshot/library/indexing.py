@@ -218,7 +218,9 @@ class Run:
         if isinstance(packed, StagedVideo):
             self._waiting.append(packed)
         else:
-            self._begun[packed.path] = packed
+            begun = self._begun.setdefault(packed.path, packed)
+            # A window is encoded when what follows it is decoded already.
+            self._begun[packed.path] = max(begun, packed, key=lambda video: video.seconds)
         self._commit(_EVERY)  # what is done must not wait for the end of a long film
         self.report()
 

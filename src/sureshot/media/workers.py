@@ -14,6 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from concurrent.futures import Future
+from functools import partial
 from typing import Any, Generic, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
@@ -25,7 +26,7 @@ _PATIENCE = 2.0  # seconds that an early stop waits for the threads
 # Seconds without a `heartbeat`; decoders give one per packet, the largest in seconds.
 _STUCK = 120.0
 _TICK = 0.25  # seconds between looks at who is stuck
-_HERE = threading.local()  # `task`: what this thread works on for `stream`
+_HERE = threading.local()  # what this thread works on for `stream`, and how it gives results
 _DONE, _GIVEN_UP = StopIteration(), TimeoutError()  # how the work on an item may end
 
 
@@ -33,6 +34,15 @@ def heartbeat() -> None:
     """Tell `stream` that the work of this thread goes on; anywhere else it does nothing."""
     if (task := getattr(_HERE, "task", None)) is not None:
         task.silence = 0.0
+
+
+def report(result: object) -> None:
+    """Give `stream` a result from inside the work of this thread, before the next one it yields.
+
+    For what takes long until it has one; anywhere else it does nothing.
+    """
+    if (put := getattr(_HERE, "put", None)) is not None:
+        put(result)
 
 
 class Prefetcher(Generic[Key, Result]):
@@ -122,14 +132,15 @@ def stream(
         for item in todo:
             task = _HERE.task = _Task(item)
             running.add(task)
+            put = _HERE.put = partial(_put, results, stopped, task)
             end: BaseException = _DONE
             try:
                 for result in work(item):
-                    if not _put(results, (task, result, None), stopped):
+                    if not put(result):
                         return
             except BaseException as error:
                 end = error
-            _put(results, (task, None, end), stopped)
+            put(None, end)
 
     threads = _Threads(run, min(workers or usual_workers(), len(items)))
     left = len(items)
@@ -162,12 +173,18 @@ class _Task(Generic[Item]):
         self.silence = 0.0
 
 
-def _put(results: queue.Queue[Result], result: Result, stopped: threading.Event) -> bool:
+def _put(
+    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]],
+    stopped: threading.Event,
+    task: _Task[Item],
+    result: Any,
+    end: BaseException | None = None,
+) -> bool:
     """Wait for room in a queue; False if it is time to stop instead."""
     while not stopped.is_set():
         heartbeat()
         with contextlib.suppress(queue.Full):
-            results.put(result, timeout=_POLL)
+            results.put((task, result, end), timeout=_POLL)
             return True
     return False
 

@@ -128,6 +128,20 @@ def test_pictures_that_no_other_needs_are_left_out_where_the_next_comes_at_once(
         assert max(np.diff(left)) <= 0.13
 
 
+@pytest.mark.parametrize("height", [360, 720])
+def test_edges_of_blocks_are_smoothed_but_where_frames_are_shrunk_to_less_than_half(
+    tmp_path, height
+):
+    pictures = patterns(4, (height * 16 // 9, height))
+    clip = film(tmp_path / "a.mp4", pictures, options={"crf": "40"})
+    auto, every = (
+        [frame.image(np.copy).astype(int) for frame in read(clip, decode=how)[1]]
+        for how in ("auto", "all")
+    )
+    apart = np.abs(np.subtract(auto, every)).mean()
+    assert (apart == 0) == (height == 360) and apart < 8
+
+
 def test_a_variable_frame_rate_keeps_its_times(tmp_path):
     stamps = [0, 40, 1000, 1040, 5000]
     for suffix in ("mp4", "mkv", "ts"):

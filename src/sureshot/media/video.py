@@ -85,7 +85,7 @@ class Clock:
         return self.now
 
 
-_LARGE = 1000  # pixels of the shorter side of frames that are shrunk to a third or so
+_LARGE = 700  # pixels of the shorter side of frames that are shrunk to less than half
 _MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
 _CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the end without a note
 # Formats whose head states a length, which is not guessed from what there is of the file.

@@ -28,7 +28,6 @@ from tests.trained import saved
 from tests.walls import plan, walls
 
 BLOCKS = [block for document in DOCUMENTS for block in blocks(document)]
-STEPS = [(block, step) for block in BLOCKS for step in block.steps if step.arguments]
 RUN = [block for block in BLOCKS if block.sandbox]
 SIXTY = "60 videos of MSR-VTT"
 UPDATE = "SURESHOT_UPDATE_DOCUMENTS"
@@ -228,17 +227,21 @@ def asks_hub(node: ast.stmt) -> bool:
     return any(name in ast.unparse(node) for name in AWAY)
 
 
-@pytest.mark.parametrize("block, step", STEPS, ids=lambda v: getattr(v, "command", None))
-def test_commands_of_the_documents_exist(block: Block, step) -> None:
-    command: click.Command = typer.main.get_command(app_of())
-    context = click.Context(command)
-    arguments = step.arguments
-    while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
-        name, *arguments = arguments
-        found = command.get_command(context, name)
-        assert found is not None, f"{block.document.name}: there is no `sureshot {name}`"
-        command = found
-    command.make_parser(click.Context(command)).parse_args(list(arguments))
+def test_commands_of_the_documents_exist() -> None:
+    program: click.Command = typer.main.get_command(app_of())
+    steps = [(block, step) for block in BLOCKS for step in block.steps if step.arguments]
+    assert len(steps) > 50
+    for block, step in steps:
+        command, arguments = program, step.arguments
+        while isinstance(command, click.Group) and arguments and not arguments[0].startswith("-"):
+            name, *arguments = arguments
+            found = command.get_command(click.Context(command), name)
+            assert found is not None, f"{block.document.name}: there is no `sureshot {name}`"
+            command = found
+        try:
+            command.make_parser(click.Context(command)).parse_args(list(arguments))
+        except click.UsageError as error:
+            pytest.fail(f"{block.document.name}: {step.command}: {error.message}")
 
 
 def test_links_of_the_documents_lead_somewhere() -> None:

@@ -3,6 +3,7 @@
 import html
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +22,6 @@ from sureshot.paths import reference_card
 from sureshot.trust.card import Personal
 from sureshot.trust.signals import QueryContext
 from tests.paths import DATA
-from tests.small_library import index
 from tests.trust.worlds import world
 
 
@@ -39,8 +39,7 @@ def card():
 @pytest.fixture
 def place(library, tmp_path):
     """An index of its own, that may get a card."""
-    index(str(tmp_path / "db"), library.videos)
-    return tmp_path / "db"
+    return shutil.copytree(library.db, tmp_path / "db")
 
 
 def beside(place, card):
@@ -154,11 +153,14 @@ def streets(tmp_path_factory):
     traffic = re.compile(r"cars|vehicle|truck|driv|road|race|racing")
     others = [name for name in names if not cars[name] and not traffic.search(str(said[name]))]
     folder = tmp_path_factory.mktemp("streets")
-    for kind, chosen in (("cars", [name for name in names if cars[name] >= 5][:13]), ("none", [])):
-        for name in [*chosen, *others[:30]]:
-            (folder / kind).mkdir(exist_ok=True)
+    shown = [name for name in names if cars[name] >= 5][:13]
+    for kind, chosen in (("none", others[:30]), ("cars", shown)):
+        (folder / kind).mkdir()
+        for name in chosen:
             (folder / kind / f"{name}.mp4").symlink_to(source / "videos" / f"{name}.mp4")
-        sureshot.index(folder / kind, db=folder / f"{kind}.idx")
+    sureshot.index(folder / "none", db=folder / "none.idx")
+    shutil.copytree(folder / "none.idx", folder / "cars.idx")
+    sureshot.index(folder / "cars", db=folder / "cars.idx")
     return folder
 
 

@@ -142,10 +142,14 @@ def test_an_index_in_s3_holds_a_card_and_one_in_other_storages_none(searcher, mo
 # --- a few judgements on top of the card of the model ---------------------------------------------
 
 
+@pytest.fixture(scope="module")
+def card(place, searcher):
+    return calibrated(searcher, place.file).card
+
+
 @pytest.fixture
-def carded(place, searcher, monkeypatch):
+def carded(card, monkeypatch):
     """The same index, whose model brings a card along."""
-    card = calibrated(searcher, place.file).card
     made = "sureshot.library.calibration.model_card"
     monkeypatch.setattr(made, lambda name, fingerprint, bank: (card, ()))
     return card

@@ -3,6 +3,7 @@
 import csv
 import json
 import re
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,12 +51,19 @@ def measured(searcher: MtebSearcher, task: Any, folder: Path) -> tuple[Any, Any]
     return found.task_results[0].scores["test"][0], given
 
 
-@pytest.fixture
-def photos(tmp_path: Path) -> Path:
-    """A list of sixty photos with captions, next to a calibration of the tiny encoder on them."""
-    pairs = split_of_photos(tmp_path, captions=4)
-    calibrate("tiny", "pairs", pairs, to=tmp_path / "card.json", cache=tmp_path / "cache")
+@pytest.fixture(scope="module")
+def calibrated(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("photos")
+    pairs = split_of_photos(place, captions=4)
+    calibrate("tiny", "pairs", pairs, to=place / "card.json", cache=place / "cache")
     return pairs
+
+
+@pytest.fixture
+def photos(calibrated: Path, tmp_path: Path) -> Path:
+    """A list of sixty photos with captions, next to a calibration of the tiny encoder on them."""
+    shutil.copytree(calibrated.parent, tmp_path, dirs_exist_ok=True)
+    return tmp_path / calibrated.name
 
 
 @pytest.fixture

@@ -46,14 +46,14 @@ def launched() -> Iterator[object]:
 
 @contextlib.contextmanager
 def started(
-    *arguments: object, environment: dict[str, str]
+    *arguments: object, environment: dict[str, str], code: str = ""
 ) -> Iterator[tuple[BaseProcess, str, IO[str]]]:
     """A server in a process of its own, the first line that it prints, and all that follows."""
     ours, theirs = os.pipe()
     with Path(os.devnull).open("r+b") as null, os.fdopen(theirs, "wb") as err:
         options = ["serve", "--port", "0", *map(str, arguments)]
         files = [null.fileno(), err.fileno(), err.fileno()]
-        process = command(options, files, environment)
+        process = command(options, files, environment, code)
     with os.fdopen(ours, encoding="utf-8") as printed:
         try:
             yield process, printed.readline(), printed
@@ -65,15 +65,19 @@ def started(
 
 
 @contextlib.contextmanager
-def served(*arguments: object, home: object) -> Iterator[tuple[str, dict[str, str]]]:
+def served(
+    *arguments: object, home: object, code: str = ""
+) -> Iterator[tuple[str, dict[str, str]]]:
     """The address of a server in a process of its own, and the header that programs send it.
 
     Args:
         arguments: options of `sureshot serve`.
         home: folder that is the home of its user.
+        code: what to run in place of the command.
     """
     known = {name: v for name, v in os.environ.items() if not name.startswith("XDG_")}
-    with started(*arguments, environment=known | {"HOME": str(home)}) as (process, line, printed):
+    known["HOME"] = str(home)
+    with started(*arguments, environment=known, code=code) as (process, line, printed):
         address, _, token = line.split()[3].partition("?token=")
         yield address, {"Authorization": f"Bearer {token}"}
         process.terminate()

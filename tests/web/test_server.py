@@ -9,7 +9,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import sys
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -121,8 +120,16 @@ def test_a_port_that_is_taken_is_told() -> None:
             run_server(ServeOptions(), port=port)
 
 
+HURRIED = """
+from sureshot.__main__ import main
+from sureshot.web import server
+server._HEAD_TIME = 3.0
+main()
+"""
+
+
 def test_connections_that_ask_nothing_keep_nobody_out_and_are_closed(library, tmp_path) -> None:
-    with served("--db", library.db, home=tmp_path) as (address, known):
+    with served("--db", library.db, home=tmp_path, code=HURRIED) as (address, known):
         place = urllib.parse.urlsplit(address)
         silent = [socket.create_connection((place.hostname, place.port)) for _ in range(600)]
         for one in silent[::2]:
@@ -144,28 +151,24 @@ def test_connections_that_ask_nothing_keep_nobody_out_and_are_closed(library, tm
 
 
 CRASH = """
-import sys
-from pathlib import Path
+from sureshot.__main__ import main
 from sureshot.library import catalog
-from sureshot.web.server import _address, run_server
-from sureshot.web.session import ServeOptions
 catalog.status = lambda db: 1 / 0
-run_server(ServeOptions(), port=0, ready=lambda address, once: print(address, flush=True))
+main()
 """
 
 
 def test_a_fault_of_ours_is_answered_with_a_sentence_and_printed() -> None:
-    pipe = subprocess.PIPE
-    process = subprocess.Popen([sys.executable, "-c", CRASH], stdout=pipe, stderr=pipe, text=True)
-    address, _, token = process.stdout.readline().strip().partition("?token=")
-    known = {"Authorization": f"Bearer {token}"}
-    with pytest.raises(urllib.error.HTTPError) as told:
-        urllib.request.urlopen(asked(f"{address}api/status", known))
-    with told.value as reply:
-        assert (reply.code, json.loads(reply.read())["error"]["code"]) == (500, "fault")
-    process.terminate()
-    err = process.communicate(timeout=300)[1]
-    assert "Traceback" in err and "ZeroDivisionError" in err
+    with started(environment=dict(os.environ), code=CRASH) as (process, line, printed):
+        address, _, token = line.split()[3].partition("?token=")
+        with pytest.raises(urllib.error.HTTPError) as told:
+            known = {"Authorization": f"Bearer {token}"}
+            urllib.request.urlopen(asked(f"{address}api/status", known))
+        with told.value as reply:
+            assert (reply.code, json.loads(reply.read())["error"]["code"]) == (500, "fault")
+        process.terminate()
+        err = printed.read()
+        assert "Traceback" in err and "ZeroDivisionError" in err
 
 
 def test_the_printed_address_can_be_opened() -> None:

@@ -60,6 +60,7 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_verbs_of_owners_need_nothing_of_research(home: Path) -> None:
     videos, db = home / "videos", ("--db", home / "index")
+    small = [part for name in ("train", "val", "test") for part in ("--set", f"{name}=2")]
     judged = home / "judged.csv"
     judged.write_text("text,video,start,end\nred,videos/red.mp4,,\n")
     commands = (
@@ -72,7 +73,7 @@ def test_verbs_of_owners_need_nothing_of_research(home: Path) -> None:
         ("doctor", *db),
         ("export", "a red wall", "--to", home / "clips", *db),
         ("serve", "--help"),
-        ("synthetic", "--to", home / "synthetic", "--set", "train=2", "--set", "val=2"),
+        ("synthetic", "--to", home / "synthetic", *small),
         ("remove", videos / "sea.mp4", *db),
         ("index", videos, *db),
         ("search", "a red wall", "--judge", *db),

@@ -379,3 +379,13 @@ def test_a_closed_input_is_an_empty_one(library):
     assert b"no line in standard input" in ran.stderr and b"Traceback" not in ran.stderr
     asked = through_shell("<&-", "reset", "--db", library.db)
     assert asked.returncode == 1 and b"--yes" in asked.stderr
+
+
+def test_a_process_does_not_look_for_garbage_before_it_ends():
+    code = (
+        "import atexit, gc\nfrom sureshot.__main__ import main\n"
+        "atexit.register(lambda: print(len(gc.get_objects())))\nmain()"
+    )
+    command = [sys.executable, "-c", code, "--version"]
+    ran = subprocess.run(command, capture_output=True, check=True, text=True)
+    assert int(ran.stdout.split()[-1]) < 1000  # without what is frozen, which is tens of thousands

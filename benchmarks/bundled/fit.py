@@ -215,12 +215,6 @@ def drawn(
     return texts, frames
 
 
-def _some(states: list[State], count: int, draw: np.random.Generator) -> list[State]:
-    """Frames of an item, different ones as far as there are."""
-    order = draw.permutation(len(states))
-    return [states[order[k % len(order)]] for k in range(count)]
-
-
 def phrase(text: str, draw: np.random.Generator) -> str:
     """One to three words that stand side by side in a caption; the caption where it has no such."""
     runs: list[list[str]] = []

@@ -57,7 +57,6 @@ class Network(nn.Module):
 
     def __init__(self, layers: int, block: int) -> None:
         super().__init__()
-        super().__init__()
         self._block, self._below = block, LAYERS - layers
         self.bert = new_minilm(load_file(text_folder() / "model.safetensors"), _DROPOUT_OF_STATES)
         self.image = EfficientNetLite2.of(image_network())

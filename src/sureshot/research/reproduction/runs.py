@@ -1,6 +1,7 @@
 """One run of one row: trained by its recipe, chosen on validation, tested once, and kept."""
 
 import csv
+import gc
 import hashlib
 import itertools
 import json
@@ -138,6 +139,7 @@ def perform(
             write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
             write_json(record, asdict(replace(run, variant=variant.name, key=key)))
             shutil.rmtree(place, ignore_errors=True)
+        gc.collect()  # hundreds of megabytes of frames in cycles, and no objects to set it off
         broadcast(None)  # all wait until the run is kept
     # Another table may have made it under another name.
     kept = replace(Run(**read_json(record)), variant=variant.name)

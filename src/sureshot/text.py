@@ -50,6 +50,20 @@ def timecode(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
 
 
+def at_time(path: str | Path, at: float | None) -> str:
+    """A file with a time in it, as ``--like`` takes one.
+
+    Examples:
+        >>> at_time("clip.mp4", 2.0), at_time("clip.mp4", 61.25), at_time("clip.mp4", None)
+        ('clip.mp4@0:02', 'clip.mp4@1:01.25', 'clip.mp4')
+    """
+    if at is None:
+        return printable(path)
+    hundredths = round(100 * at)
+    part = f".{hundredths % 100:02}".rstrip("0").rstrip(".")
+    return f"{printable(path)}@{timecode(hundredths // 100)}{part}"
+
+
 def time_range(start: float, end: float) -> str:
     """A range of clock times, its end rounded up so that the range holds what it names.
 

@@ -189,6 +189,7 @@ def test_a_name_may_have_an_at_sign(search, tmp_path, name):
     (answer,) = answers(search("--like", tmp_path / name, "--json"))
     assert answer["query"] == str(tmp_path / name)
     (answer,) = answers(search("--like", f"{tmp_path / name}@0:05", "--json"))
+    assert answer["query"] == f"{tmp_path / name}@0:05"
     assert answer["hits"][0]["start"] == pytest.approx(4, abs=0.3)
 
 

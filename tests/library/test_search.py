@@ -242,7 +242,7 @@ def test_another_model_is_refused(library):
 def test_more_like_one_time_of_a_video(searcher, library, tmp_path):
     mine = coloured(tmp_path / "mine.mp4", ["white", "green"], seconds=3)
     assert found(searcher.like(mine, at=4.5))[0][:2] == ("scenes", pytest.approx(4, abs=0.3))
-    assert searcher.like(mine, at=4.5).query == f"{mine}@4.5"
+    assert searcher.like(mine, at=4.5).query == f"{mine}@0:04.5"
     assert found(searcher.like(library.videos / "scenes.mp4", at=1.0))[0][0] == "red"
 
 

@@ -228,6 +228,26 @@ def test_an_everyday_word_asks_for_pictures_though_a_line_has_it(
     assert bool(said and said[0].rank == 1 and said[0].probability > 0.5) == first
 
 
+@pytest.mark.parametrize("query", ["swordfish", "swordfish password", "the password is"])
+def test_lines_that_all_have_what_is_asked_do_not_share_its_percentage(
+    tmp_path, videos, run, query
+):
+    other = SRT.replace("The <i>password</i>", "I know that the password").replace("noon", "ten")
+    (videos / "blue.en.srt").write_text(other)
+    run()
+    hits = [hit for hit in search(tmp_path, query) if hit.lines]
+    assert {hit.path.name for hit in hits} == {"film.mp4", "blue.mp4"}
+    assert min(hit.probability for hit in hits) > 0.5
+
+
+def test_lines_of_one_moment_are_no_likelier_together_than_any_line(tmp_path, videos, run):
+    query, cue = "a car", "\n{0}\n00:00:0{0},500 --> 00:00:0{0},900\na red car number {0}\n"
+    (videos / "film.en.srt").write_text("".join(map(cue.format, range(1, 3))))
+    run()
+    (hit,) = (hit for hit in search(tmp_path, query) if hit.lines)
+    assert len(hit.lines) == 2 and hit.probability < 0.5
+
+
 def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     run()
     label = judge_query(
@@ -276,7 +296,7 @@ def test_whoever_knows_that_it_is_there_gets_that_counted_in(tmp_path, run):
     plain = search(tmp_path, "what was the password?")
     known = search(tmp_path, "what was the password?", present=True)
     said, here = plain[0].probability, 1 - 0.5 * (1 - plain[0].probability)
-    assert plain.present == pytest.approx(here) and said < 0.95
+    assert plain.present == pytest.approx(here) and said < 0.999
     assert known[0].probability == pytest.approx(said / here) == known.confidence.right
     assert known.present == known.confidence.prior == 1
     assert "not in your videos" not in "".join(known.verdict)

@@ -104,7 +104,7 @@ def test_a_frame_finds_itself_and_what_looks_like_it(visitor, library, red) -> N
     reply = visitor.get("/api/like", params={"video": red, "at": 1, "frame": True}).json()
     names = [hit["path"] for hit in reply["hits"][:2]]
     assert set(names) == {str(library.videos / name) for name in ("red.mp4", "scenes.mp4")}
-    assert reply["query"] == f"{library.videos / 'red.mp4'}@1"
+    assert reply["query"] == f"{library.videos / 'red.mp4'}@0:01"
 
 
 def picture(colour, kind="PNG"):

@@ -44,7 +44,7 @@ from sureshot.media.lines import Line
 from sureshot.media.video import frames_at
 from sureshot.paths import absolute
 from sureshot.store.rows import VideoRecord
-from sureshot.text import counted, file_name, percent, plain, printable, time_range
+from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
 
@@ -414,7 +414,7 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
 def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answer:
     """Moments that look like the one frame that a video shows at a time, in seconds."""
     picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
-    return replace(searcher.like(picture, **wanted), query=f"{printable(path)}@{at:g}")
+    return replace(searcher.like(picture, **wanted), query=at_time(path, at))
 
 
 def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:

@@ -40,7 +40,7 @@ from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
-from sureshot.text import counted, other_script, plain, printable
+from sureshot.text import at_time, counted, other_script, plain, printable
 from sureshot.trust.card import Calibration
 from sureshot.trust.signals import QueryContext, word_counts
 
@@ -521,8 +521,7 @@ class Searcher:
         self._select(options)
         path = absolute(video)
         looks = MeanFrames()
-        name = printable(path) + (f"@{at:g}" if at is not None else "")
-        asked = Query(text=name, codes=None, like=path, at=at, **options)
+        asked = Query(text=at_time(path, at), codes=None, like=path, at=at, **options)
         windows = asked_windows(self.store, self.encoder, path, at)
         asked = replace(asked, codes=looks.videos(windows))
         candidates = Candidates(self.store, looks)

@@ -1,8 +1,8 @@
 """Words of videos searched: which lines a query may mean, how sure, and one list with pictures.
 
-Each source has a percentage of its own, a logistic of a few signals (benchmarks/words.py fits it):
-how near the two sentences are, how many words of each are in the other, and how far the line is
-ahead of all others. A moment that several sources speak for is one row.
+Each source has weights of its own for a few signals (benchmarks/words.py fits them): how near two
+sentences are, and which of the words and letters asked for a line has. The softmax over the lines
+and "no line is meant" gives percentages. A moment that several sources speak for is one row.
 """
 
 import math
@@ -18,7 +18,7 @@ from jaxtyping import Float
 
 from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
-from sureshot.library.file_names import all_words, name_parts
+from sureshot.library.file_names import all_words
 from sureshot.library.ranking import PER_VIDEO, Query
 from sureshot.library.results import (
     CONFIDENT,
@@ -33,6 +33,7 @@ from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
+from sureshot.text import is_empty_word
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.5  # probability from which words alone make an answer
@@ -47,16 +48,16 @@ _PAUSE = 5.0  # seconds between the two lines of a phrase
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
-    *("similarity", "words", "in a row", "letters", "line", "ahead"),
-    *("query", "rarity", "lines"),
+    *("similarity", "similarity of words", "words", "letters", "quoted"),
+    *("lines", "rarity", "few words"),
 )
-_QUOTED = 3  # words of a query from which lines that have them in a row are right together
-_MOST = 3000  # lines; with more of them percentages were not fitted
+_FEW = 2  # words of a query up to which lines that have them in any order are right together
+_LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
 # benchmarks/words.py --fit, seed 0
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (4.53, 3.47, 2.25, 3.99, 1.18, 0.37, 3.49, 0.52, -0.02, -18.85),
-    "picture": (5.77, -2.46, -2.20, 8.30, 2.53, 1.17, 2.83, 0.37, -0.22, -14.01),
-    "speech": (5.42, 0.54, 0.57, 2.09, 2.65, 1.09, 2.36, 0.41, -0.20, -13.32),
+    "subtitles": (2.81, 3.75, 7.22, 1.10, 1.77, -0.46, 0.52, -3.11, -9.97),
+    "picture": (2.78, 2.97, -0.01, 10.22, -0.46, -0.56, 0.54, -5.33, -7.39),
+    "speech": (3.64, 3.27, 5.20, 1.68, 1.07, -0.54, 0.52, -2.96, -7.92),
 }
 _VALID_FOR = "lines made of MSR-VTT captions"
 
@@ -90,7 +91,11 @@ def parts(text: str) -> list[str]:
         >>> parts("The Passwords of Émile"), parts("我们 ok")
         (['password', 'emile'], ['我们', 'ok'])
     """
-    return [_stem(part) for part in name_parts(text)]
+    return _telling(all_words(text))
+
+
+def _telling(words: Sequence[str]) -> list[str]:
+    return [_stem(word) for word in words if not is_empty_word(word)]
 
 
 def _stems(text: str) -> list[str]:
@@ -110,37 +115,40 @@ def _stem(word: str) -> str:
     return word
 
 
-def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 9"]:
+def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 8"]:
     """The signals of lines that were found among so many, in the order of `SIGNALS`.
 
-    They are the similarity of the sentences; the shares of the words of the query, of the most that
-    follow each other and of its triples of letters that the line has; the share of the line that
-    the query has; how far the sum of these is ahead of the best other line; the logarithm of the
-    number of words asked, how rare they are in captions, as a few words for what is seen ask for
-    pictures; and the logarithm of the number of lines searched.
+    They are the similarity of the sentences, also times the logarithm of the number of words asked;
+    the shares of these words, weighted by how rare they are in captions, and of their triples of
+    letters that a line has; the logarithm of the number of words if it has them in a row, else 0;
+    and of the query alone the logarithm of the number of lines searched, how rare its words are,
+    and the share of one of them, as one or two everyday words ask for pictures.
     """
-    stems, words, letters = set(parts(query)), all_words(query), _triples(query)
+    words = all_words(query)
+    letters = _triples(words)
+    length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in _telling(words)}
+    whole, one_in = sum(rare.values()), 1 / max(len(rare), 1)
+    of_query = (math.log(min(max(lines, _LEAST), _MOST)), whole * one_in**2, one_in)
     rows = []
     for one in found:
-        said = set(parts(one.line.text))
-        both = len(stems & said)
+        said = all_words(one.line.text)
+        telling = set(_telling(said))
         rows.append(
             (
                 one.similarity,
-                both / max(len(stems), 1),
-                _in_a_row(words, all_words(one.line.text)) / max(len(words), 1),
-                len(letters & _triples(one.line.text)) / max(len(letters), 1),
-                both / max(len(said), 1),
+                one.similarity * length,
+                sum(rare[part] for part in rare if part in telling) / (whole or 1),
+                len(letters & _triples(said)) / max(len(letters), 1),
+                length * _is_in(words, said),
+                *of_query,
             )
         )
-    values = np.array(rows, float).reshape(len(found), 5)
-    total = values.sum(1)
-    first, second = sorted([*total, 0.0, 0.0], reverse=True)[:2]
-    ahead = total - np.where(total == first, second, first)
-    counts = _in_captions()
-    rare = np.mean([-math.log((counts.get(stem, 0) + 1) / 1e5) for stem in stems or {""}])
-    sizes = [math.log(len(stems) + 1), float(rare), math.log(min(max(lines, 1), _MOST))]
-    return np.column_stack([values, ahead, np.tile(sizes, (len(found), 1))])
+    return np.array(rows, float).reshape(len(found), len(SIGNALS))
+
+
+def _rarity(part: str) -> float:
+    """Of a word in captions, as the logarithm of the share that has it, at least 1."""
+    return max(1.0, -math.log((_in_captions().get(part, 0) + 1) / 1e5))
 
 
 @lru_cache(maxsize=1)
@@ -155,33 +163,28 @@ def _in_captions() -> dict[str, int]:
     return counts
 
 
-def _in_a_row(asked: Sequence[str], said: Sequence[str]) -> int:
-    """The most words that follow each other in both."""
-    best, before = 0, [0] * (len(said) + 1)
-    for word in asked:
-        now = [0] * (len(said) + 1)
-        for place, other in enumerate(said, 1):
-            if word == other:
-                now[place] = before[place - 1] + 1
-        best, before = max(best, *now), now
-    return best
+def _is_in(words: Sequence[str], said: Sequence[str]) -> bool:
+    """Whether words are in others in a row."""
+    count = len(words)
+    return any(said[first : first + count] == words for first in range(len(said) - count + 1))
 
 
-def _triples(text: str) -> set[str]:
+def _triples(words: Sequence[str]) -> set[str]:
     """Letters that follow each other, by three: readers of pictures lose spaces."""
-    letters = "".join(all_words(text))
+    letters = "".join(words)
     return {letters[first : first + 3] for first in range(max(len(letters) - 2, 1))}
 
 
 def probabilities(
     query: str,
     found: Sequence[FoundLine],
-    values: Float[np.ndarray, "found 9"],
+    values: Float[np.ndarray, "found 8"],
     prior: float | None = None,
 ) -> tuple[Float[np.ndarray, " found"], float]:
     """Probability of each line that it is meant, and that any is.
 
-    Lines that have all of a query in a row are right together; others rule each other out.
+    Lines that have all of a query in a row, or its one or two words, are right together; others
+    rule each other out.
 
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
@@ -189,12 +192,15 @@ def probabilities(
     weights = np.array([WEIGHTS[one.line.source] for one in found])
     weights = weights.reshape(len(found), len(SIGNALS) + 1)
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
-    if prior is not None:  # one of three is for words that are there where weights were fitted
+    if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
-    right = 1 / (1 + np.exp(-logits))
-    whole = (values[:, 2] >= 1) & (len(all_words(query)) >= _QUOTED)
-    said = float(right[~whole].sum() + right[whole].max(initial=0.0))
-    return right / max(said, 1.0), min(said, 1.0)
+    most = max(logits.max(initial=0.0), 0.0)
+    odds = np.exp(logits - most)
+    shares = odds / (odds.sum() + math.exp(-most))
+    whole = values[:, SIGNALS.index("quoted")] > 0
+    if len(all_words(query)) <= _FEW:
+        whole = values[:, SIGNALS.index("words")] > 1 - 1e-9
+    return np.where(whole, shares[whole].sum(), shares), float(shares.sum())
 
 
 class Words:
@@ -356,10 +362,10 @@ class _Row:
         near = any(first - _NEAR <= start <= last + _NEAR for first, last in spans)
         return one.found.path == hit.path and near
 
-    def add(self, one: _Scored) -> None:
-        """Take a line in."""
+    def add(self, one: _Scored, said: float) -> None:
+        """Take a line in; all of them are as likely as any line at most."""
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
-        self.words = min(self.words + one.probability, 1.0)
+        self.words = min(self.words + one.probability, said)
         least = 0.5 if self.pictures is None else self.pictures
         source = lines[0].source if self.words > least or not self.hit.frames else "frames"
         self.hit = replace(self.hit, lines=lines, source=source)
@@ -398,7 +404,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
         row = next((row for row in rows if row.takes(one)), None)
         if row is None:
             rows.append(row := _row_of(one))
-        row.add(one)
+        row.add(one, said)
     notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
     answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):

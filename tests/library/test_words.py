@@ -369,3 +369,15 @@ def test_lines_that_all_say_what_is_asked_do_not_rule_each_other_out(tmp_path, v
     answer = search(tmp_path, "i love you anna")
     assert all(hit.lines and hit.probability > 0.5 for hit in answer[:4])
     assert answer[0].probability <= answer.present <= 1
+
+
+def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):
+    coloured(videos / "film.mp4", ["red", "green", "red"], seconds=4, rate=5)
+    (videos / "film.en.srt").unlink()
+    run()
+    (piece,) = search(tmp_path, "red").hits[0].pieces
+    at = f"00:00:{piece.start + 1:06.3f}".replace(".", ",")
+    (videos / "film.en.srt").write_text(f"1\n{at} --> {at[:-1]}9\nRed\n")
+    run()
+    (said,) = [hit for hit in search(tmp_path, "red") if hit.lines]
+    assert said.start <= said.lines[0].start <= said.end

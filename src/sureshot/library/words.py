@@ -53,13 +53,13 @@ SIGNALS = (
 )
 _FEW = 2  # words of a query up to which lines that have them in any order are right together
 _LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
-# benchmarks/words.py --fit, seed 0
+# python -m benchmarks.words fit
 WEIGHTS: dict[str, tuple[float, ...]] = {
     "subtitles": (2.81, 3.75, 7.22, 1.10, 1.77, -0.46, 0.52, -3.11, -9.97),
     "picture": (2.78, 2.97, -0.01, 10.22, -0.46, -0.56, 0.54, -5.33, -7.39),
     "speech": (3.64, 3.27, 5.20, 1.68, 1.07, -0.54, 0.52, -2.96, -7.92),
 }
-_VALID_FOR = "lines made of MSR-VTT captions"
+_VALID_FOR = "lines made of captions and of sentences such as people say"
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,11 +356,9 @@ class _Row:
         return 0.5 if self.probability is None else self.probability
 
     def takes(self, one: _Scored) -> bool:
-        """Whether a line is of this moment."""
+        """Whether a line is of this moment; other pieces of its scene are none of it."""
         start, hit = one.found.line.start, self.hit
-        spans = [(hit.start, hit.end), *((piece.start, piece.end) for piece in hit.pieces)]
-        near = any(first - _NEAR <= start <= last + _NEAR for first, last in spans)
-        return one.found.path == hit.path and near
+        return one.found.path == hit.path and hit.start - _NEAR <= start <= hit.end + _NEAR
 
     def add(self, one: _Scored, said: float) -> None:
         """Take a line in; all of them are as likely as any line at most."""

@@ -8,6 +8,7 @@ Stages: what enters the tuned blocks of the image network for every frame; what 
 they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
 the way from the first weights to these; recalls. Each stage is kept in the folder, and a stage in
 pieces of a minute or two, so it may be killed at any time and goes on when called again.
+A GPU is used where there is one.
 ``results.json`` there has the recalls, the losses and the seconds that each stage took.
 
 With ``--write`` the weights go into the package, and what knows them is made next: bank,
@@ -174,7 +175,7 @@ def tune(
     folder, found = results.path.parent, results.found
     found["settings"] = asdict(settings)
     data = _read(sets, without, asked, settings.block, to, results)
-    network = Network(settings.layers, settings.block)
+    network = Network(settings.layers, settings.block).to(_device())
     items, states = data.train.items, data.train.states
     found["items"] = dict(Counter(item.family for item in items))
     features = maps.features_of(
@@ -244,7 +245,7 @@ def weights(network: Network) -> dict[str, np.ndarray]:
         if name not in ("log_scale", "label.weight"):
             renamed = name.replace("bert.", "text.network.").replace("image.", "frame.network.")
             found[renamed] = weight
-    return {name: weight.detach().half().numpy() for name, weight in found.items()}
+    return {name: weight.detach().half().cpu().numpy() for name, weight in found.items()}
 
 
 def sets_of(part: float) -> dict[str, list[Item]]:
@@ -253,6 +254,10 @@ def sets_of(part: float) -> dict[str, list[Item]]:
     sets = {name: [i for i in train if i.family == name] for name in ("msrvtt", "flickr8k")}
     sets["captioned"] = list(captioned())
     return {n: some[: math.ceil(part * len(some) / PIECE) * PIECE] for n, some in sets.items()}
+
+
+def _device() -> str:
+    return "cuda" if torch.cuda.is_available() else "cpu"
 
 
 def _is_trained(item: Item, without: Sequence[str]) -> bool:
@@ -281,7 +286,7 @@ def _read(
     to: Path,
     results: Results,
 ) -> Data:
-    backbone = Backbone(image_network, "cpu", None, "torch")
+    backbone = Backbone(image_network, _device(), None, "torch")
 
     def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
         place = to / f"states-{block}" / name.replace(" ", "-")

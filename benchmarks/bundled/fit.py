@@ -92,7 +92,7 @@ def train(
     path = folder / f"run-{run}-{_digest(items, settings)}.pt"
     first, losses, order = 0, [0.0] * settings.epochs, an_epoch
     if path.exists():
-        state = torch.load(path, weights_only=True)
+        state = torch.load(path, weights_only=True, map_location=network.device)
         network.load_state_dict(state["trained"], strict=False)
         first, losses = state["step"], state["losses"]
         if first < steps:
@@ -243,10 +243,10 @@ def _loss(
     logits = scale * read @ network.frames(states).T
     # An item may be in a step twice.
     owner = np.repeat(rows, settings.captions)
-    right = torch.from_numpy(owner[:, None] == np.repeat(rows, settings.frames)).float()
+    right = torch.from_numpy(owner[:, None] == np.repeat(rows, settings.frames)).to(logits)
     loss = (contrast(logits, right) + contrast(logits.T, right.T)) / 2
     if settings.agree and settings.captions > 1:
         one, other = read[:: settings.captions], read[1 :: settings.captions]
-        right = torch.from_numpy(rows[:, None] == rows).float()
+        right = torch.from_numpy(rows[:, None] == rows).to(logits)
         loss = loss + settings.agree * contrast(scale * one @ other.T, right)
     return loss

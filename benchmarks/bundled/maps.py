@@ -136,9 +136,12 @@ def _fit(network: Network, data: Features, videos: Bool[np.ndarray, " items"], e
         place = np.where(cut, whole + draw.integers(_PHRASES, size=len(owner)), 0)
         place += np.where(cut, 0, draw.integers(whole))
         texts = _first(data.texts_of)[owner] + place
-        seen = network.see(data.looks[frames], data.names[frames])
-        logits = network.log_scale.exp() * network.read(data.texts[texts]) @ seen.T
-        right = torch.from_numpy(owner[:, None] == rows).float()
+        looks, names, read = (
+            part.to(network.device)
+            for part in (data.looks[frames], data.names[frames], data.texts[texts])
+        )
+        logits = network.log_scale.exp() * network.read(read) @ network.see(looks, names).T
+        right = torch.from_numpy(owner[:, None] == rows).to(logits)
         optimizer.zero_grad()
         torch.autograd.backward((contrast(logits, right) + contrast(logits.T, right.T)) / 2)
         optimizer.step()

@@ -43,8 +43,8 @@ def hits(network: Network, seen: Seen) -> Hits:
         flat = [state for frames in seen.states for state in frames]
         found = [network.frames(flat[i : i + _FRAMES]) for i in range(0, len(flat), _FRAMES)]
     network.forget()
-    videos = pooled(torch.cat(found).numpy(), [len(frames) for frames in seen.states])
-    ranks = text_ranks(cosine(torch.cat(queries).numpy(), videos), owner)
+    videos = pooled(torch.cat(found).cpu().numpy(), [len(frames) for frames in seen.states])
+    ranks = text_ranks(cosine(torch.cat(queries).cpu().numpy(), videos), owner)
     first = np.cumsum(counts) - counts
     right = 100.0 * (ranks[:, None] <= _DEPTHS)
     return np.add.reduceat(right, first) / counts[:, None]

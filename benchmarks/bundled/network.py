@@ -86,6 +86,11 @@ class Network(nn.Module):
             layer.eval()
         return self
 
+    @property
+    def device(self) -> torch.device:
+        """Where it computes."""
+        return self.log_scale.device
+
     def trained(self) -> dict[str, Tensor]:
         """All weights that are trained, by name."""
         return {n: w.detach() for n, w in self.named_parameters() if w.requires_grad}
@@ -125,7 +130,7 @@ class Network(nn.Module):
 
     def sentences(self, texts: Sequence[str]) -> Float[Tensor, "n 384"]:
         """Unit sentence vectors, which the map of texts reads."""
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
+        with self._halved():
             begun = self.begun(texts)
             parts = _by_length(begun)
             found = torch.cat([self._sentences([begun[row] for row in part]) for part in parts])
@@ -133,7 +138,8 @@ class Network(nn.Module):
 
     def tokens(self, texts: Sequence[str]) -> list[Tensor]:
         """Numbers of the tokens of each text."""
-        return [torch.tensor(found.ids) for found in self._tokenizer.encode_batch(list(texts))]
+        found = self._tokenizer.encode_batch(list(texts))
+        return [torch.tensor(one.ids, device=self.device) for one in found]
 
     def begun(self, texts: Sequence[str]) -> list[Float16[Tensor, "tokens 384"]]:
         """What enters the first tuned layer for each text; computed once for each, and kept."""
@@ -180,14 +186,19 @@ class Network(nn.Module):
         """What the maps of frames read: how they look, and the names of what is believed there."""
         rows, pooled = [], []
         # Around all groups, so that weights are made half once.
-        with torch.autocast("cpu", torch.bfloat16, enabled=self.training and _HALF):
+        with self._halved():
             for same, batch in grouped(states):
-                batch = batch.contiguous(memory_format=torch.channels_last)
+                batch = batch.to(self.device).contiguous(memory_format=torch.channels_last)
                 rows += same
                 pooled.append(self.image.upper(batch, self._block).float().mean((-2, -1)))
         features = torch.cat(pooled)[torch.tensor(rows).argsort()]
         believed = torch.softmax(self.image.classify(features) / TEMPERATURE, dim=-1)
         return functional.layer_norm(features, features.shape[-1:]), believed @ self.named
+
+    def _halved(self) -> torch.autocast:
+        """Numbers of 16 bits in training, where they are faster."""
+        kind = self.device.type
+        return torch.autocast(kind, torch.bfloat16, self.training and (_HALF or kind != "cpu"))
 
     def labels(self) -> Float[Tensor, "dim classes"]:
         """The L of the equation, which ships in place of its factors."""

@@ -5,6 +5,7 @@ kept on disk, in shards of 256 items: a stopped run goes on where it was. 40 kB 
 """
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -54,7 +55,9 @@ def states_of(
         some = items[first : first + _SHARD]
         path = folder / f"{first // _SHARD:04}-{digest_of(some)}.safetensors"
         if not path.exists():
-            rows = [_states(item, backbone, block, frames) for item in some]
+            with ThreadPoolExecutor() as pool:  # decoding takes longer than a GPU does
+                seen = pool.map(lambda item: images(item, frames), some)
+                rows = [_states(pictures, backbone, block) for pictures in seen]
             arrays = {f"{i} {k}": s for i, row in enumerate(rows) for k, s in enumerate(row)}
             with replace_file(path) as fresh:
                 save_file(arrays, fresh)
@@ -72,8 +75,8 @@ def _rows(arrays: dict[str, State]) -> list[list[State]]:
     return rows
 
 
-def _states(item: Item, backbone: Backbone, block: int, frames: int) -> list[State]:
-    prepared = resized_whole(np.stack(images(item, frames)))
+def _states(pictures: list[np.ndarray], backbone: Backbone, block: int) -> list[State]:
+    prepared = resized_whole(np.stack(pictures))
     return list(backbone.lower(prepared, block).astype(np.float16))
 
 

@@ -130,8 +130,8 @@ def test_percentages_stand_beside_the_hits_and_where_they_come_from_below(capsys
     )
     assert printed(capsys, known) == [
         "red",
-        "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's not "
-        "in your videos. If it's there, it's among the first 19 in 90% of searches.",
+        "Not sure: 57% that the first result is right, 23% that only a later one is, 20% that it's "
+        "not in your videos. If it's there, it's among the first 19 in 90% of searches.",
         "   best at  right             time  score  video",
         "1  1:02:05    57%  1:02:00-1:02:30  0.500  /v/a.mp4",
         f"Percentages are calibrated on {learned} If you know it's there, add --present.",

@@ -141,46 +141,46 @@ def backwards(found):
     [
         (
             sure("confident", 0.91, 0.95),
-            "91% sure that the first result is right; 4% that a later one is, 5% that it's not in "
-            "your videos.",
+            "91% sure that the first result is right; 4% that only a later one is, 5% that it's "
+            "not in your videos.",
         ),
         (sure("confident", 0.998, 0.999), "Over 99% sure that the first result is right."),
         (
             sure("several plausible"),
-            "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's "
-            "not in your videos. If it's there, it's among the first 19 in 90% of searches.",
+            "Not sure: 57% that the first result is right, 23% that only a later one is, 20% that "
+            "it's not in your videos. If it's there, it's among the first 19 in 90% of searches.",
         ),
         (
             sure("several plausible", plausible=None),
-            "Not sure: 57% that the first result is right, 23% that a later one is, 20% that it's "
-            "not in your videos. Too many fit about as well for a short list.",
+            "Not sure: 57% that the first result is right, 23% that only a later one is, 20% that "
+            "it's not in your videos. Too many fit about as well for a short list.",
         ),
         # Near ties of a keyword are many right videos, not a doubt.
         (
             sure("several plausible", expected=3.2),
-            "Many of your videos seem to show this: 57% that the first result is right, 23% that a "
-            "later one is, 20% that it's not in your videos.",
+            "Many of your videos seem to show this: 57% that the first result is right, 23% that "
+            "only a later one is, 20% that it's not in your videos.",
         ),
         (
             sure("confident", 0.91, 0.95, expected=6.0),
-            "91% sure that the first result is right; 4% that a later one is, 5% that it's not in "
-            "your videos. Many of your videos seem to show this.",
+            "91% sure that the first result is right; 4% that only a later one is, 5% that it's "
+            "not in your videos. Many of your videos seem to show this.",
         ),
         (
             sure("several plausible", 0.4, 0.59, expected=2.7),
-            "Many of your videos may show this: 40% that the first result is right, 19% that a "
-            "later one is, 41% that it's not in your videos.",
+            "Many of your videos may show this: 40% that the first result is right, 19% that only "
+            "a later one is, 41% that it's not in your videos.",
         ),
         (
             sure("probably not here", 0.08, 0.2, expected=3.0),
-            "Probably not in your videos: 80%, 8% that the first result is right, 12% that a later "
-            "one is.",
+            "Probably not in your videos: 80%, 8% that the first result is right, 12% that only a "
+            "later one is.",
         ),
         # The newest are first.
         (
             backwards(sure("several plausible")),
-            "Not sure: 57% that result 1 is right, 23% that another one is, 20% that it's not in "
-            "your videos. If it's there, it's among results 1 to 19 in 90% of searches.",
+            "Not sure: 57% that result 1 is right, 23% that only another one is, 20% that it's not "
+            "in your videos. If it's there, it's among results 1 to 19 in 90% of searches.",
         ),
         # One video out of one says nothing.
         (
@@ -190,13 +190,13 @@ def backwards(found):
         # Whoever knows that it is there is not told that it may not be.
         (
             sure("several plausible", 0.6, 1.0, prior=1),
-            "Not sure: 60% that the first result is right, 40% that a later one is. It's among the "
-            "first 19 in 90% of searches.",
+            "Not sure: 60% that the first result is right, 40% that only a later one is. It's "
+            "among the first 19 in 90% of searches.",
         ),
         (
             sure("probably not here", 0.08, 0.2),
-            "Probably not in your videos: 80%, 8% that the first result is right, 12% that a later "
-            "one is.",
+            "Probably not in your videos: 80%, 8% that the first result is right, 12% that only a "
+            "later one is.",
         ),
         (sure("probably not here", 0.0001, 0.0002), "Probably not in your videos: over 99%."),
         (

@@ -361,14 +361,16 @@ def test_a_phrase_may_go_on_in_the_next_line_of_its_track(tmp_path, phrase, span
 
 def test_lines_that_all_say_what_is_asked_do_not_rule_each_other_out(tmp_path, videos):
     lines = [f"{n}\n00:00:0{n % 7},{n}00 --> 00:00:07,900\nI love you, Anna\n" for n in range(9)]
-    for name in "abcd":
-        coloured(videos / f"{name}.mp4", ["red", "blue"], seconds=2, rate=5)
-        said = "\n".join(line.replace("Anna", f"Anna {name}") for line in lines)
-        (videos / f"{name}.srt").write_text(said)
+    for name, colour in zip("abcd", ("blue", "green", "white", "black"), strict=True):
+        coloured(videos / f"{name}.mp4", ["red", colour], seconds=2, rate=5)
+        said = [line.replace("Anna", f"Anna {name}") for line in lines]
+        said.append("10\n00:00:01,000 --> 00:00:02,000\nThe password is swordfish.\n")
+        (videos / f"{name}.srt").write_text("\n".join(said))
     sureshot.index(videos, db=tmp_path / "db", model="tiny", workers=1)
-    answer = search(tmp_path, "i love you anna")
-    assert all(hit.lines and hit.probability > 0.5 for hit in answer[:4])
-    assert answer[0].probability <= answer.present <= 1
+    for query in ("i love you anna", "what is the password"):  # the latter in no words of a line
+        answer = search(tmp_path, query)
+        assert all(hit.lines and hit.probability > 0.5 for hit in answer[:4])
+        assert answer[0].probability <= answer.present <= 1
 
 
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):

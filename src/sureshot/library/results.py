@@ -446,7 +446,7 @@ class Answer:
         later = max(0, 100 - first - absent)
         chances = [
             (known.right, first, f"that {self._first} is right"),
-            (later / 100, later, f"that {'a later' if self._is_ranked else 'another'} one is"),
+            (later / 100, later, f"that only {'a later' if self._is_ranked else 'another'} one is"),
             (1 - self.present, absent, "that it's not in your videos"),
         ]
         rest = [f"{percent(share)} {what}" for share, points, what in chances if points]

@@ -183,8 +183,8 @@ def probabilities(
 ) -> tuple[Float[np.ndarray, " found"], float]:
     """Probability of each line that it is meant, and that any is.
 
-    Lines that have all of a query in a row, or its one or two words, are right together; others
-    rule each other out.
+    Lines that have all of a query in a row, or its one or two words, are right together, and so are
+    lines with the same words; others rule each other out.
 
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
@@ -194,13 +194,21 @@ def probabilities(
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
-    most = max(logits.max(initial=0.0), 0.0)
-    odds = np.exp(logits - most)
+    # Lines with the same words are right together as well, and count once.
+    texts: dict[tuple[str, ...], int] = {}
+    same = np.array(
+        [texts.setdefault(tuple(all_words(one.line.text)), len(texts)) for one in found], int
+    )
+    best = np.full(len(texts), -np.inf)
+    np.maximum.at(best, same, logits)
+    most = max(best.max(initial=0.0), 0.0)
+    odds = np.exp(best - most)
     shares = odds / (odds.sum() + math.exp(-most))
-    whole = values[:, SIGNALS.index("quoted")] > 0
-    if len(all_words(query)) <= _FEW:
-        whole = values[:, SIGNALS.index("words")] > 1 - 1e-9
-    return np.where(whole, shares[whole].sum(), shares), float(shares.sum())
+    whole = np.zeros(len(texts), bool)
+    signal, least = ("words", 1 - 1e-9) if len(all_words(query)) <= _FEW else ("quoted", 0.0)
+    whole[same] = values[:, SIGNALS.index(signal)] > least
+    together = np.where(whole, shares[whole].sum(), shares)
+    return together[same], float(shares.sum())
 
 
 class Words:
@@ -407,7 +415,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
-    return _with_confidence(answer, asked, said)
+    return _with_confidence(answer, asked, said, sum(row.words for row in rows))
 
 
 def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
@@ -434,10 +442,14 @@ def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(note for note in notes if not named(note) or named(note) - said)
 
 
-def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
+def _with_confidence(answer: Answer, asked: Query, said: float, expected: float) -> Answer:
     """How sure an answer is, of which words have a share.
 
     Where the pictures have no percentage, what is asked for is as likely in them as in any search.
+
+    Args:
+        said: probability that any line is meant.
+        expected: number of moments whose lines are meant.
     """
     prior = 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
@@ -456,7 +468,7 @@ def _with_confidence(answer: Answer, asked: Query, said: float) -> Answer:
         known,
         right=max(hit.probability or 0.0 for hit in answer.hits),
         plausible=plausible,
-        expected=known.expected + said,
+        expected=known.expected + expected,
     )
     hits = answer.hits
     if plausible is not None:

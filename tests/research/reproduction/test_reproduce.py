@@ -1,6 +1,7 @@
 """`reproduce`, `forecast` and `exhibits`; tests/cli/test_reproduce.py makes a whole table."""
 
 import json
+import shutil
 
 import pytest
 
@@ -9,6 +10,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.research.reproduction import reproduce as module
 from sureshot.research.reproduction.plan import load_tables
+from sureshot.research.reproduction.runs import read_ranks
 from tests.asked import asked
 from tests.heard import Heard
 from tests.walls import PLAN
@@ -38,6 +40,23 @@ def test_kept_runs_are_done(place, tmp_path):
     assert "duq-s3: 2 of 4 runs left, 4 steps, about" in cost.text()
     assert "together: 2 runs, 4 steps, " in cost.text()
     assert cost.to_dict()["tables"][0]["kept"] == 2
+
+
+def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
+    def made(seeds):
+        made = research.reproduce(
+            "duq-s3", place / "plan.toml", to=tmp_path, seeds=seeds, cache=place / "cache"
+        )
+        return made.runs["duq-s3"]
+
+    before = made(1)
+    shutil.rmtree(tmp_path / "runs")
+    (tmp_path / "other.npz").write_bytes(b"PK cut")
+    (one,) = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=2).tables
+    assert (one.runs, one.kept) == (8, 4)
+    assert made(2)[:4] == before  # with the seconds that the first took
+    table = read_ranks(tmp_path / "duq-s3.npz")[""]
+    assert table.seeds == (0, 0, 0, 0, 1, 1, 1, 1)
 
 
 @pytest.mark.slow

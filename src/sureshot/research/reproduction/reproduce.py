@@ -37,6 +37,7 @@ from sureshot.research.reproduction.plan import (
     titles_of,
 )
 from sureshot.research.reproduction.runs import (
+    RUNS,
     Run,
     digest,
     key_of,
@@ -44,6 +45,7 @@ from sureshot.research.reproduction.runs import (
     planned_runs,
     read_ranks,
     train_run,
+    unpack_runs,
     write_ranks,
 )
 from sureshot.research.training.distributed import broadcast, from_torchrun, rank
@@ -82,7 +84,7 @@ def reproduce(
     """Reproduce a table or figure of a paper: every row with several seeds, tested once.
 
     Processes that torchrun started train each run together. Finished runs are kept in the folder
-    ``runs`` below ``to``, so a call that was stopped goes on.
+    ``runs`` below ``to``, so a call that was stopped goes on, and in the NAME.npz of their page.
     A run is made again when its recipe, its data, its encoder or the version of Sureshot has
     changed. A figure is drawn of one model, whose checkpoint stays in ``models`` below ``to``.
 
@@ -109,6 +111,8 @@ def reproduce(
     files: list[Path] = []
     with from_torchrun():
         notes = first_notes(progress)
+        if rank() == 0:
+            unpack_runs(Path(to))
         work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, some, notes)
         for one in tables:
             try:
@@ -175,7 +179,7 @@ class _Reproducer:
             for number, (variant, recipe) in enumerate(wanted):
                 more = f", {page.name}: {variant.name}, seed {recipe.training.seed}"
                 self.notes.update("runs", number, len(wanted), more)
-                kept = self.folder / "runs"
+                kept = self.folder / RUNS
                 made.append(perform(variant, recipe, target, self.data, kept, self.notes))
             runs[page.name] = tuple(made)
             if self.writes:
@@ -184,13 +188,14 @@ class _Reproducer:
 
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""
-        ranks = {}
+        ranks, ranked = {}, []
         for run in runs:
-            read = read_ranks(self.folder / "runs" / f"{run.key}.npz")
+            read = read_ranks(self.folder / RUNS / f"{run.key}.npz")
             if read:  # a row of post-processed scores has none
                 ranks[run.variant, run.seed] = {test: one.runs[0] for test, one in read.items()}
+                ranked.append(run)
         kept, more = self.folder / f"{page.name}.npz", list[str]()
-        write_ranks(kept, ranks)
+        write_ranks(kept, ranks, ranked)
         if target.data.unshared is not None:
             ids = read_lines(self.data.resolve(target.data.unshared))
             more = unshared_lines(next(iter(read_ranks(kept).values())), ids)
@@ -419,7 +424,8 @@ def forecast(
         SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
             the plan has no data for the table.
     """
-    data, kept = PlanData(_required(plan)), Path(to) / "runs"
+    data, kept = PlanData(_required(plan)), Path(to) / RUNS
+    unpack_runs(Path(to))
     seen: set[str] = set()
     rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
     counted_runs, missing = [], list[str]()

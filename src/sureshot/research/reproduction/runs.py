@@ -10,6 +10,7 @@ import shutil
 import tempfile
 import time
 import timeit
+import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -50,6 +51,7 @@ from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
 
 Scores = dict[str, float]
+RUNS = "runs"  # folder of runs next to the pages of their tables
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,6 +295,27 @@ def write_runs(path: Path, runs: Sequence[Run]) -> None:
         writer.writerows(rows)
 
 
+def unpack_runs(folder: Path) -> None:
+    """Keep the runs of the pages in a folder, as `perform` does; those that are kept stay.
+
+    So whoever has the pages alone goes on from them.
+    """
+    for path in sorted(folder.glob("*.npz")):
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                runs = [json.loads(run) for run in file["runs"]] if "runs" in file.files else []
+            ranks = read_ranks(path) if runs else {}
+        except (OSError, ValueError, zipfile.BadZipFile):  # it will be written anew
+            continue
+        for number, run in enumerate(runs):
+            record = folder / RUNS / f"{run['key']}.json"
+            if not record.exists():
+                own = {test: of.runs[number] for test, of in ranks.items()}
+                record.parent.mkdir(exist_ok=True)
+                write_ranks(record.with_suffix(".npz"), {(run["variant"], run["seed"]): own})
+                write_json(record, run)
+
+
 # --- ranks of every query -------------------------------------------------------------------------
 
 PERCENT = "Sureshot's percentage"  # name of that doubt
@@ -452,9 +475,22 @@ class TableRanks:
 _FITTING = ("fitting_texts", "fitting_videos")
 
 
-def write_ranks(path: Path, runs: Mapping[tuple[str, int], Mapping[str, RunRanks]]) -> None:
-    """Write the ranks of runs, by row and seed, then by the beginning of their scores' names."""
-    arrays: dict[str, Any] = {
+def _packed(runs: Sequence[Run]) -> list[bytes]:
+    return [json.dumps(asdict(run)).encode() for run in runs]
+
+
+def write_ranks(
+    path: Path,
+    runs: Mapping[tuple[str, int], Mapping[str, RunRanks]],
+    results: Sequence[Run] = (),
+) -> None:
+    """Write the ranks of runs, by row and seed, then by the beginning of their scores' names.
+
+    Args:
+        results: the runs themselves in the same order, for `unpack_runs`.
+    """
+    arrays: dict[str, Any] = {} if not results else {"runs": np.array(_packed(results))}
+    arrays |= {
         "rows": np.array([row for row, _ in runs]),
         "seeds": np.array([seed for _, seed in runs]),
     }

@@ -33,7 +33,14 @@ from scipy.optimize import minimize
 from benchmarks import data
 from sureshot import library
 from sureshot.library.query_checks import FIRST_NAMES
-from sureshot.library.words import LOOKED_AT, SIGNALS, parts, probabilities, signals
+from sureshot.library.words import (
+    LOOKED_AT,
+    SIGNALS,
+    are_right_together,
+    parts,
+    probabilities,
+    signals,
+)
 from sureshot.media.lines import SOURCES, Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
 from sureshot.store.index import Store
@@ -44,6 +51,7 @@ from sureshot.text import is_empty_word
 SIZES = (30, 100, 300, 1000, 300)  # lines of a library
 QUERIES = 20  # in a library, for pictures by a sentence; a seventh of all
 _DECAY = 2e-3  # of the weights of standardized signals
+_OFTEN = 3  # of one or two words of a caption as a search for pictures, in the fit
 _ALIKE = {"O": "0", "I": "l", "L": "1", "S": "5", "B": "8", "E": "F", "A": "4", "T": "7"}
 _OTHER = {
     **{"man": "guy", "woman": "lady", "girl": "young woman", "boy": "young man", "guy": "man"},
@@ -184,8 +192,11 @@ def asked(
                 )
                 for row in rows
             ]
+            values = signals(query, found, size)
             right = np.array([_is_right(inside[row], item, kind) for row in rows])
-            done.append(Asked(kind, query, found, signals(query, found, size), right))
+            whole = are_right_together(query, values)
+            right |= whole & (right & whole).any()
+            done.append(Asked(kind, query, found, values, right))
     return done
 
 
@@ -225,7 +236,7 @@ def fit(seed: int, videos: int, libraries: int) -> None:
             lost = _loss(_fitted(others), queries)
             print(f"  {source}, {name} by weights of the others: {lost:.3f}")
         weights = _fitted([one for some in done.values() for one in some])
-        print(f'    "{source}": ({", ".join(f"{weight:.2f}" for weight in weights)}),')
+        print(f'    "{source}": ({", ".join(f"{weight:.3f}" for weight in weights)}),')
     print(f"signals: {', '.join(SIGNALS)}; {videos} videos, {libraries} libraries, seed {seed}")
 
 
@@ -246,18 +257,24 @@ def _fitted(done: Sequence[Asked]) -> Float[np.ndarray, " signals+1"]:
     sizes = [len(one.found) for one in done]
     starts, of = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(done)), sizes)
     right = np.concatenate([one.right for one in done])
+    whole = np.concatenate([are_right_together(one.query, one.signals) for one in done])
     there = np.array([one.right.any() for one in done])
+    often = np.array([_OFTEN if one.kind == "seen" else 1.0 for one in done])
+    often /= often.sum()
 
     def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
         logits = rows @ weights
+        together = np.maximum.reduceat(np.where(whole, logits, -np.inf), starts)
+        # Lines that are right together are one alternative, the likeliest of them.
+        logits[whole & (logits < together[of])] = -np.inf
         most = np.maximum(np.maximum.reduceat(logits, starts), 0)
         odds, none = np.exp(logits - most[of]), np.exp(-most)
         every = np.add.reduceat(odds, starts) + none
         meant = np.where(there, np.add.reduceat(odds * right, starts), none)
         pull = odds / every[of] - np.where(there[of], odds * right / meant[of], 0)
         decay = _DECAY * np.append(weights[:-1], 0)
-        lost = np.log(every / meant).mean() + (decay * weights).sum() / 2
-        return float(lost), pull @ rows / len(done) + decay
+        lost = often @ np.log(every / meant) + (decay * weights).sum() / 2
+        return float(lost), (often[of] * pull) @ rows + decay
 
     found = minimize(loss, np.zeros(rows.shape[1]), jac=True).x
     weights = found[:-1] / scale
@@ -269,6 +286,8 @@ def _loss(weights: Float[np.ndarray, " signals+1"], done: Sequence[Asked]) -> fl
     lost = []
     for one in done:
         odds = np.exp(one.signals @ weights[:-1] + weights[-1])
+        whole = are_right_together(one.query, one.signals)
+        odds[whole & (odds < odds[whole].max(initial=0.0))] = 0.0
         meant = odds[one.right].sum() if one.right.any() else 1.0
         lost.append(np.log((1 + odds.sum()) / meant))
     return float(np.mean(lost))

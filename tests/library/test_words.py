@@ -28,6 +28,11 @@ The <i>password</i> is swordfish
 We meet at the station at noon
 """
 
+KINDS = (
+    *("two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "twelve"),
+    *("old", "new", "fast", "slow", "blue", "red", "lost", "stolen", "cheap", "borrowed"),
+)
+
 
 @pytest.fixture
 def videos(tmp_path):
@@ -226,6 +231,20 @@ def test_an_everyday_word_asks_for_pictures_though_a_line_has_it(
     run()
     said = [hit for hit in search(tmp_path, query) if hit.source == "subtitles"]
     assert bool(said and said[0].rank == 1 and said[0].probability > 0.5) == first
+
+
+@pytest.mark.parametrize("query, likely", [("car", False), ("a man", False), ("swordfish", True)])
+def test_an_everyday_word_is_not_meant_by_lines_the_more_there_are(
+    tmp_path, videos, run, query, likely
+):
+    """Lines that all have it are one alternative, and a word no caption has is asked of lines."""
+    cue = "\n{0}\n00:00:0{1},{2}00 --> 00:00:0{1},{2}90\na man and {3} cars, and swordfish\n"
+    cues = (cue.format(n, n // 10, n % 10, kind) for n, kind in enumerate(KINDS, 1))
+    (videos / "film.en.srt").write_text("".join(cues))
+    run()
+    said = [hit.probability for hit in search(tmp_path, query) if hit.lines]
+    assert (max(said, default=0.0) > 0.7) == likely
+    assert likely or max(said, default=0.0) < 0.3
 
 
 @pytest.mark.parametrize("query", ["swordfish", "swordfish password", "the password is"])

@@ -14,7 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
@@ -49,15 +49,15 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
     *("similarity", "similarity of words", "words", "letters", "quoted"),
-    *("lines", "rarity", "few words"),
+    *("lines", "rarity of few words", "few words"),
 )
 _FEW = 2  # words of a query up to which lines that have them in any order are right together
 _LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
 # python -m benchmarks.words fit
 WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (2.81, 3.75, 7.22, 1.10, 1.77, -0.46, 0.52, -3.11, -9.97),
-    "picture": (2.78, 2.97, -0.01, 10.22, -0.46, -0.56, 0.54, -5.33, -7.39),
-    "speech": (3.64, 3.27, 5.20, 1.68, 1.07, -0.54, 0.52, -2.96, -7.92),
+    "subtitles": (1.191, 3.722, 7.684, 1.665, 1.800, -0.282, 0.043, -3.082, -10.461),
+    "picture": (1.452, 3.474, 0.616, 10.049, -0.657, -0.430, 0.048, -3.867, -8.532),
+    "speech": (2.026, 3.330, 5.878, 2.012, 1.261, -0.365, 0.044, -3.093, -8.459),
 }
 _VALID_FOR = "lines made of captions and of sentences such as people say"
 
@@ -121,14 +121,16 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     They are the similarity of the sentences, also times the logarithm of the number of words asked;
     the shares of these words, weighted by how rare they are in captions, and of their triples of
     letters that a line has; the logarithm of the number of words if it has them in a row, else 0;
-    and of the query alone the logarithm of the number of lines searched, how rare its words are,
-    and the share of one of them, as one or two everyday words ask for pictures.
+    and of the query alone the logarithm of the number of lines searched and, where one or two words
+    of it say anything, the square of how rare they are, and one. Everyday words alone ask for pictures; what
+    no caption has is hardly looked for in pictures.
     """
     words = all_words(query)
     letters = _triples(words)
     length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in _telling(words)}
-    whole, one_in = sum(rare.values()), 1 / max(len(rare), 1)
-    of_query = (math.log(min(max(lines, _LEAST), _MOST)), whole * one_in**2, one_in)
+    whole, few = sum(rare.values()), float(1 <= len(rare) <= _FEW)
+    mean = whole / max(len(rare), 1)
+    of_query = (math.log(min(max(lines, _LEAST), _MOST)), few * mean**2, few)
     rows = []
     for one in found:
         said = all_words(one.line.text)
@@ -183,8 +185,9 @@ def probabilities(
 ) -> tuple[Float[np.ndarray, " found"], float]:
     """Probability of each line that it is meant, and that any is.
 
-    Lines that have all of a query in a row, or its one or two words, are right together, and so are
-    lines with the same words; others rule each other out.
+    Lines rule each other out, but for those that are right together, and those with the same words:
+    these are one alternative, as likely as the likeliest of them, so that a word is not meant the
+    more the more lines have it.
 
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
@@ -194,21 +197,36 @@ def probabilities(
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
-    # Lines with the same words are right together as well, and count once.
-    texts: dict[tuple[str, ...], int] = {}
-    same = np.array(
-        [texts.setdefault(tuple(all_words(one.line.text)), len(texts)) for one in found], int
+    whole = are_right_together(query, values)
+    alternatives: dict[tuple[str, ...] | None, int] = {}
+    of = np.array(
+        [
+            alternatives.setdefault(
+                None if right else tuple(all_words(one.line.text)), len(alternatives)
+            )
+            for one, right in zip(found, whole, strict=True)
+        ],
+        int,
     )
-    best = np.full(len(texts), -np.inf)
-    np.maximum.at(best, same, logits)
+    best = np.full(len(alternatives), -np.inf)
+    np.maximum.at(best, of, logits)
     most = max(best.max(initial=0.0), 0.0)
     odds = np.exp(best - most)
     shares = odds / (odds.sum() + math.exp(-most))
-    whole = np.zeros(len(texts), bool)
-    signal, least = ("words", 1 - 1e-9) if len(all_words(query)) <= _FEW else ("quoted", 0.0)
-    whole[same] = values[:, SIGNALS.index(signal)] > least
-    together = np.where(whole, shares[whole].sum(), shares)
-    return together[same], float(shares.sum())
+    return shares[of], float(shares.sum())
+
+
+def are_right_together(
+    query: str, values: Float[np.ndarray, "found 8"]
+) -> Bool[np.ndarray, " found"]:
+    """Which lines have all of a query in a row, or its one or two words in any order.
+
+    Args:
+        values: their signals.
+    """
+    if len(all_words(query)) <= _FEW:
+        return values[:, SIGNALS.index("words")] > 1 - 1e-9
+    return values[:, SIGNALS.index("quoted")] > 0
 
 
 class Words:

@@ -122,8 +122,8 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     the shares of these words, weighted by how rare they are in captions, and of their triples of
     letters that a line has; the logarithm of the number of words if it has them in a row, else 0;
     and of the query alone the logarithm of the number of lines searched and, where one or two words
-    of it say anything, the square of how rare they are, and one. Everyday words alone ask for pictures; what
-    no caption has is hardly looked for in pictures.
+    of it say anything, the square of how rare they are, and one. Everyday words alone ask for
+    pictures; for what no caption has hardly anyone looks in pictures.
     """
     words = all_words(query)
     letters = _triples(words)

@@ -8,10 +8,11 @@
 Lines are captions, or sentences such as people say in films, made by rules. A query quotes a piece
 of a line, names some of its words in any order, says it in other words by rules, or is another
 caption of the same video that has half of its words. Of seven queries three mean a line that is
-there, two one that is not, and two a picture: a caption, and one or two words of one. Text in the
-picture and speech have mistakes such as readers make. Weights are fitted on captions of the
-training videos of MSR-VTT and of the training photographs of Flickr8k, and on such sentences;
-everything else is measured on captions of the validation and test videos, and other sentences.
+there, two one that is not, and two a picture: a caption, and one or two words of one, which count
+three times in the fit. Text in the picture and speech have mistakes such as readers make. Weights
+are fitted on captions of the training videos of MSR-VTT and of the training photographs of
+Flickr8k, and on such sentences; everything else is measured on captions of the validation and test
+videos, and other sentences.
 """
 
 import argparse

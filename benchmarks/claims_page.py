@@ -734,8 +734,9 @@ def _of_sums(tested: Sequence[Tested]) -> str:
         return ""
     gains, losses = verdicts.count("supported"), verdicts.count("contradicted")
     return (
-        f" On the sum of the recalls of both directions, {gains} of {len(verdicts)} gaps are gains "
-        f"and {losses} are losses."
+        f" Of {len(verdicts)} gaps in the sum of the recalls of both directions, "
+        f"{counted(gains, 'is a gain', 'are gains')} and "
+        f"{counted(losses, 'is a loss', 'are losses')}."
     )
 
 

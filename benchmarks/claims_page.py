@@ -718,12 +718,12 @@ def _end_to_end(tested: Sequence[Tested]) -> str:
             seeds = min(gap.seeds for gap in gaps.values())
             fewest = min(fewest, seeds)
             sizes = _listed([f"{name} {_size(gap)}" for name, gap in gaps.items()])
-            parts.append(f"on {one.title} with {counted(seeds, 'seed')} {sizes}")
+            parts.append(f"on {one.title} ({counted(seeds, 'seed')}) {sizes}")
     if not parts:
         return "Nothing is known yet of an encoder tuned end to end, as the papers tune theirs."
     few = f"; fewer than {LEAST_SEEDS} seeds decide nothing" if fewest < LEAST_SEEDS else ""
-    gained = "; ".join(parts)
-    return f"With an encoder tuned end to end, as the papers tune theirs, R@1 gains {gained}{few}."
+    everywhere = "; ".join(parts)
+    return f"With an encoder tuned end to end, as the papers tune theirs: {everywhere}{few}."
 
 
 def _of_sums(tested: Sequence[Tested]) -> str:
@@ -734,7 +734,7 @@ def _of_sums(tested: Sequence[Tested]) -> str:
         return ""
     gains, losses = verdicts.count("supported"), verdicts.count("contradicted")
     return (
-        f" Of {len(verdicts)} gaps in the sum of the recalls of both directions, "
+        f" Of {counted(len(verdicts), 'gap')} in the sum of the recalls of both directions, "
         f"{counted(gains, 'is a gain', 'are gains')} and "
         f"{counted(losses, 'is a loss', 'are losses')}."
     )

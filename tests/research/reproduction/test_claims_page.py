@@ -233,7 +233,7 @@ def test_three_paragraphs_answer(results):
     assert trust.startswith("**Does it know when it is wrong?**") and "vacuity of" in trust
     duq = next(one for one in tested.findings if one.claim.less == "DUQ, means only")
     sums = [replace(duq, decision=Decision("supported", 1.0))]
-    assert "1 of 1 gaps are gains and 0 are" in next(answer_lines([replace(tested, sums=sums)]))
+    assert ", 1 is a gain and 0 are losses." in next(answer_lines([replace(tested, sums=sums)]))
     findings = [one for one in tested.findings if one.claim.more != "UATVR"]
     find, *_ = answer_lines([replace(tested, findings=findings)])
     assert " Not run often enough to say: UATVR's uncertainty. " in find
@@ -242,8 +242,8 @@ def test_three_paragraphs_answer(results):
     too = replace(tested, encoder="trained too", findings=[duq])
     assert too.name == "Synthetic test, encoder trained too, well-posed"
     find, *_ = answer_lines([tested, too])
-    assert "known yet" not in find and "tune theirs: DUQ's uncertainty -" in find
-    assert "(10 seeds); fewer than 10" in find
+    assert "known yet" not in find and "decide nothing" not in find
+    assert "tune theirs: on Synthetic test (10 seeds) DUQ's uncertainty -" in find
     assert "Not run often enough to say. With an" in next(answer_lines([too]))
 
 

@@ -8,7 +8,6 @@ Stages: what enters the tuned blocks of the image network for every frame; what 
 they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
 the way from the first weights to these; recalls. Each stage is kept in the folder, and a stage in
 pieces of a minute or two, so it may be killed at any time and goes on when called again.
-A GPU is used where there is one.
 ``results.json`` there has the recalls, the losses and the seconds that each stage took.
 
 With ``--write`` the weights go into the package, and what knows them is made next: bank,
@@ -126,6 +125,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--part", type=float, default=1.0, help="share of the items (default all)")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", dest="changed")
     parser.add_argument("--leg", type=int, default=LEG, help="steps between saves")
+    parser.add_argument("--device", default="cpu", help="such as cuda (not tried yet)")
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args(arguments)
     settings = changed(Settings(), options.changed)
@@ -134,7 +134,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     results = Results(folder / "results.json")
     if not (folder / "head.safetensors").exists():
         asked = tests() if options.write else {}
-        tuned = tune(settings, sets, options.without, asked, options.to, results, options.leg)
+        tuned = tune(
+            *(settings, sets, options.without, asked, options.to, results, options.leg),
+            device=options.device,
+        )
         average(tuned, results)
     _print(results.found)
     if options.write:
@@ -170,12 +173,13 @@ def tune(
     to: Path,
     results: Results,
     leg: int = LEG,
+    device: str = "cpu",
 ) -> Tuned:
     """States, features, maps and runs, each measured on validation."""
     folder, found = results.path.parent, results.found
     found["settings"] = asdict(settings)
-    data = _read(sets, without, asked, settings.block, to, results)
-    network = Network(settings.layers, settings.block).to(_device())
+    data = _read(sets, without, asked, settings.block, to, results, device)
+    network = Network(settings.layers, settings.block).to(device)
     items, states = data.train.items, data.train.states
     found["items"] = dict(Counter(item.family for item in items))
     features = maps.features_of(
@@ -256,10 +260,6 @@ def sets_of(part: float) -> dict[str, list[Item]]:
     return {n: some[: math.ceil(part * len(some) / PIECE) * PIECE] for n, some in sets.items()}
 
 
-def _device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
-
-
 def _is_trained(item: Item, without: Sequence[str]) -> bool:
     return item.family not in without and not item.held_out
 
@@ -285,8 +285,9 @@ def _read(
     block: int,
     to: Path,
     results: Results,
+    device: str,
 ) -> Data:
-    backbone = Backbone(image_network, _device(), None, "torch")
+    backbone = Backbone(image_network, device, None, "torch")
 
     def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
         place = to / f"states-{block}" / name.replace(" ", "-")

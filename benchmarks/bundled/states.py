@@ -55,7 +55,7 @@ def states_of(
         some = items[first : first + _SHARD]
         path = folder / f"{first // _SHARD:04}-{digest_of(some)}.safetensors"
         if not path.exists():
-            with ThreadPoolExecutor() as pool:  # decoding takes longer than a GPU does
+            with ThreadPoolExecutor() as pool:  # so that the network need not wait for decoding
                 seen = pool.map(lambda item: images(item, frames), some)
                 rows = [_states(pictures, backbone, block) for pictures in seen]
             arrays = {f"{i} {k}": s for i, row in enumerate(rows) for k, s in enumerate(row)}

@@ -390,6 +390,8 @@ def test_lines_that_all_say_what_is_asked_do_not_rule_each_other_out(tmp_path, v
         answer = search(tmp_path, query)
         assert all(hit.lines and hit.probability > 0.5 for hit in answer[:4])
         assert answer[0].probability <= answer.present <= 1
+        assert answer.confidence.expected <= 10
+        assert "Many of your videos seem to show or say this" in " ".join(answer.verdict)
 
 
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):

@@ -479,7 +479,8 @@ class Answer:
             return ""
         several = len({hit.path for hit in self.hits}) > 1
         seem = "seem to" if (self.present or 0.0) >= CONFIDENT else "may"
-        return f"Many {'of your videos' if several else 'moments'} {seem} show this"
+        show = "show or say" if any(hit.lines for hit in self.hits) else "show"
+        return f"Many {'of your videos' if several else 'moments'} {seem} {show} this"
 
     @property
     def _list(self) -> str:

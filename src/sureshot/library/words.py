@@ -34,6 +34,7 @@ from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
 from sureshot.text import is_empty_word
+from sureshot.trust.signals import RESULTS
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.5  # probability from which words alone make an answer
@@ -122,8 +123,8 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     the shares of these words, weighted by how rare they are in captions, and of their triples of
     letters that a line has; the logarithm of the number of words if it has them in a row, else 0;
     and of the query alone the logarithm of the number of lines searched and, where one or two words
-    of it say anything, the square of how rare they are, and one. Everyday words alone ask for
-    pictures; for what no caption has hardly anyone looks in pictures.
+    of it say anything, the square of how rare they are, and 1. Everyday words alone ask for
+    pictures; a word that no caption has asks for lines.
     """
     words = all_words(query)
     letters = _triples(words)
@@ -185,9 +186,9 @@ def probabilities(
 ) -> tuple[Float[np.ndarray, " found"], float]:
     """Probability of each line that it is meant, and that any is.
 
-    Lines rule each other out, but for those that are right together, and those with the same words:
-    these are one alternative, as likely as the likeliest of them, so that a word is not meant the
-    more the more lines have it.
+    Lines rule each other out, except those that are right together and those with the same words:
+    these are one alternative, as likely as the likeliest of them. So many lines with a word do not
+    make it likelier that the word is meant for lines.
 
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
@@ -433,7 +434,8 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
-    return _with_confidence(answer, asked, said, sum(row.words for row in rows))
+    best = sorted((row.words for row in rows), reverse=True)[:RESULTS]
+    return _with_confidence(answer, asked, said, sum(best))
 
 
 def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
@@ -467,7 +469,7 @@ def _with_confidence(answer: Answer, asked: Query, said: float, expected: float)
 
     Args:
         said: probability that any line is meant.
-        expected: number of moments whose lines are meant.
+        expected: how many of the ten best moments have a line that is meant, on average.
     """
     prior = 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
@@ -486,7 +488,7 @@ def _with_confidence(answer: Answer, asked: Query, said: float, expected: float)
         known,
         right=max(hit.probability or 0.0 for hit in answer.hits),
         plausible=plausible,
-        expected=known.expected + expected,
+        expected=min(known.expected + expected, RESULTS),
     )
     hits = answer.hits
     if plausible is not None:

@@ -2,7 +2,9 @@
 
 import json
 import shutil
+from dataclasses import asdict, replace
 
+import numpy as np
 import pytest
 
 from sureshot import research
@@ -51,10 +53,13 @@ def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
 
     before = made(1)
     shutil.rmtree(tmp_path / "runs")
-    (tmp_path / "other.npz").write_bytes(b"PK cut")
+    (tmp_path / "cut.npz").write_bytes(b"PK cut")
+    foreign = [json.dumps(asdict(replace(before[0], key="../../foreign"))).encode()]
+    np.savez(tmp_path / "foreign.npz", runs=np.array(foreign))
     (one,) = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=2).tables
-    assert (one.runs, one.kept) == (8, 4)
+    assert (one.runs, one.kept) == (8, 4) and not (tmp_path / "runs").exists()
     assert made(2)[:4] == before  # with the seconds that the first took
+    assert not list(tmp_path.parent.glob("foreign*"))
     table = read_ranks(tmp_path / "duq-s3.npz")[""]
     assert table.seeds == (0, 0, 0, 0, 1, 1, 1, 1)
 

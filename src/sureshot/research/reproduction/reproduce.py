@@ -40,6 +40,7 @@ from sureshot.research.reproduction.runs import (
     RUNS,
     Run,
     digest,
+    kept_keys,
     key_of,
     perform,
     planned_runs,
@@ -424,8 +425,7 @@ def forecast(
         SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
             the plan has no data for the table.
     """
-    data, kept = PlanData(_required(plan)), Path(to) / RUNS
-    unpack_runs(Path(to))
+    data, kept = PlanData(_required(plan)), kept_keys(Path(to))
     seen: set[str] = set()
     rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
     counted_runs, missing = [], list[str]()
@@ -442,7 +442,7 @@ def forecast(
                     continue
                 seen.add(key)
                 fresh += 1
-                if not (kept / f"{key}.json").exists():
+                if key not in kept:
                     first = replace(recipe, training=replace(recipe.training, seed=0))
                     left.append(digest(first.to_dict()))
                     rows.setdefault(left[-1], (f"{one.name}: {variant.name}", first))

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import json
 import math
+import re
 import shutil
 import tempfile
 import time
@@ -52,6 +53,7 @@ from sureshot.trust.fit import fit_card, labelled
 
 Scores = dict[str, float]
 RUNS = "runs"  # folder of runs next to the pages of their tables
+_KEY = re.compile("[0-9a-f]{20}")  # it names files
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,19 +303,32 @@ def unpack_runs(folder: Path) -> None:
     So whoever has the pages alone goes on from them.
     """
     for path in sorted(folder.glob("*.npz")):
-        try:
-            with np.load(path, allow_pickle=False) as file:
-                runs = [json.loads(run) for run in file["runs"]] if "runs" in file.files else []
-            ranks = read_ranks(path) if runs else {}
-        except (OSError, ValueError, zipfile.BadZipFile):  # it will be written anew
-            continue
+        runs = _runs_of(path)
+        ranks = read_ranks(path) if runs else {}
         for number, run in enumerate(runs):
-            record = folder / RUNS / f"{run['key']}.json"
+            record = folder / RUNS / f"{run.key}.json"
             if not record.exists():
                 own = {test: of.runs[number] for test, of in ranks.items()}
                 record.parent.mkdir(exist_ok=True)
-                write_ranks(record.with_suffix(".npz"), {(run["variant"], run["seed"]): own})
-                write_json(record, run)
+                write_ranks(record.with_suffix(".npz"), {(run.variant, run.seed): own})
+                write_json(record, asdict(run))
+
+
+def kept_keys(folder: Path) -> set[str]:
+    """The keys of the runs that are kept in a folder, or in the pages in it."""
+    pages = {run.key for path in folder.glob("*.npz") for run in _runs_of(path)}
+    return pages | {path.stem for path in (folder / RUNS).glob("*.json")}
+
+
+def _runs_of(path: Path) -> list[Run]:
+    """The runs of a page; none where it has none, or is not whole and will be written again."""
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            packed = file["runs"].tolist() if "runs" in file.files else []
+        runs = [Run(**json.loads(run)) for run in packed]
+    except (OSError, ValueError, TypeError, zipfile.BadZipFile):
+        return []
+    return [] if any(_KEY.fullmatch(run.key) is None for run in runs) else runs
 
 
 # --- ranks of every query -------------------------------------------------------------------------

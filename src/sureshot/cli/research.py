@@ -344,6 +344,10 @@ def reproduce(
         "results"
     ),
     seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs per row.")] = 3,
+    claims: Annotated[
+        bool,
+        typer.Option("--claims", help="Only the rows that claims of the papers compare."),
+    ] = False,
     part: Annotated[
         str | None,
         typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
@@ -368,7 +372,7 @@ def reproduce(
 
     if dry_run and table is not None:
         with Bar(console(err=True)) as bar:
-            cost = research.forecast(table, plan, to=to, seeds=seeds, progress=bar)
+            cost = research.forecast(table, plan, to=to, seeds=seeds, claims=claims, progress=bar)
         return print_result(cost, as_json=as_json)
     exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
     if not listed:
@@ -376,7 +380,14 @@ def reproduce(
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
         made = _of_first(
             lambda bar: research.reproduce(
-                table, plan, to=to, seeds=seeds, part=part, cache=cache, progress=bar
+                table,
+                plan,
+                to=to,
+                seeds=seeds,
+                claims=claims,
+                part=part,
+                cache=cache,
+                progress=bar,
             )
         )
         if made is None:

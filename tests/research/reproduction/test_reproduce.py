@@ -64,6 +64,19 @@ def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
     assert table.seeds == (0, 0, 0, 0, 1, 1, 1, 1)
 
 
+def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):
+    plan, cache = place / "plan.toml", place / "cache"
+    made = research.reproduce("duq-s3", plan, to=tmp_path, seeds=1, claims=True, cache=cache)
+    assert [run.variant for run in made.runs["duq-s3"]] == ["Mean", "CA"]
+    page = (tmp_path / "duq-s3.md").read_text()
+    assert "--seeds 1 --claims`" in page and "| Mean |" in page and "| MLP |" not in page
+    (one,) = research.forecast("duq-s3", plan, to=tmp_path, seeds=1).tables
+    assert (one.runs, one.kept) == (4, 2)
+    for act in (research.reproduce, research.forecast):
+        with pytest.raises(SureshotError, match="No claim compares rows of duq-1; leave out"):
+            act("duq-1", plan, to=tmp_path, claims=True)
+
+
 @pytest.mark.slow
 def test_tables_share_runs(place, tmp_path):
     cost = research.forecast("all", place / "plan.toml", to=tmp_path, seeds=1)

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import SureshotError, option
-from sureshot.metrics.published import rows_of_table
+from sureshot.metrics.published import claimed_rows, rows_of_table
 from sureshot.models.encoders import load_encoder
 from sureshot.models.model import StemConfig
 from sureshot.models.systems.base import find_system, known_systems
@@ -491,11 +491,12 @@ class PlanData:
     Attributes:
         plan: where the data are, and how runs are trained.
         cache: folder of encoded features; None is one in the user's cache folder.
+        claims: whether of the tables only the rows are run that claims compare.
     """
 
-    def __init__(self, path: Path, *, cache: Path | None = None) -> None:
+    def __init__(self, path: Path, *, cache: Path | None = None, claims: bool = False) -> None:
         self.plan = read_plan(path)
-        self.cache = cache
+        self.cache, self.claims = cache, claims
         self._folder = path.absolute().parent
         self._splits: dict[DatasetSplits, Splits] = {}
         self._fingerprints: dict[tuple[str, str | None], str] = {}
@@ -555,7 +556,8 @@ class PlanData:
         """The rows of a table that are run on a data set.
 
         On a data set of the paper these are the rows whose numbers are printed for it, and those
-        without printed numbers. Oracles are among them only where the truth is known.
+        without printed numbers. Oracles are among them only where the truth is known. Of `claims`
+        only the rows that one compares.
 
         Returns:
             They, and a sentence for each reason why others are left out. In a plan that names the
@@ -567,7 +569,10 @@ class PlanData:
         there = {(r.method, r.variant) for r in printed if (r.dataset, r.split) == named}
         encoders, found, missing = self._encoders(target), list[Variant](), dict[str, list[str]]()
         seen = set[str]()
+        claimed = claimed_rows(table.name) if self.claims else set[str]()
         for row in table.variants:
+            if self.claims and row.name not in claimed:
+                continue
             without = row.printed and printed and not there & {(row.method, v) for v in row.printed}
             if without or (not knows and "oracle" in row.system.values()):
                 continue

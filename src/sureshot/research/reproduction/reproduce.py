@@ -10,6 +10,7 @@ from sureshot.datasets.annotation import read_lines
 from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.files import write_json, write_text
+from sureshot.metrics.published import claimed_rows
 from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answer_report import evaluate_answers, published_answers
@@ -78,6 +79,7 @@ def reproduce(
     *,
     to: str | Path = "results",
     seeds: int = 3,
+    claims: bool = False,
     part: str | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -94,6 +96,8 @@ def reproduce(
         plan: TOML file that names the data, the encoder and the training; ``uatvr-2`` needs none.
         to: folder of the pages and of finished runs.
         seeds: runs of each row; a figure is drawn of the first.
+        claims: whether to run only the rows that claims of the papers compare, the shortest way to
+            verdicts; the others are missing from the page until a call without it.
         part: share of the runs to make, such as ``1/2``, the first of two; then no page is written.
         cache: folder of encoded features; None is one in the user's cache folder.
         progress: hears how far the work is, and what cannot be run.
@@ -103,7 +107,7 @@ def reproduce(
         SureshotError: no such table, something is wrong with the plan, its data are not there (the
             message says which files go where), or a number is not finite.
     """
-    tables = _tables(table)
+    tables = _tables(table, claims=claims)
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
     share = WHOLE if part is None else Shard.parse(part, "part")
@@ -114,7 +118,9 @@ def reproduce(
         notes = first_notes(progress)
         if rank() == 0:
             unpack_runs(Path(to))
-        work = _Reproducer(PlanData(path, cache=cache), path, Path(to), seeds, some, notes)
+        work = _Reproducer(
+            PlanData(path, cache=cache, claims=claims), path, Path(to), seeds, some, notes
+        )
         for one in tables:
             try:
                 files += work.make(one, runs)
@@ -125,9 +131,17 @@ def reproduce(
     return Reproduction(runs=runs, files=tuple(files), notes=tuple(notes.lines))
 
 
-def _tables(name: str) -> list[Table]:
+def _tables(name: str, *, claims: bool) -> list[Table]:
     every = [one for one in load_tables().values() if one.kind != "figure"]
-    return every if name == "all" else [find_table(name)]
+    chosen = every if name == "all" else [find_table(name)]
+    if not claims:
+        return chosen
+    if chosen := [one for one in chosen if claimed_rows(one.name)]:
+        return chosen
+    about = ", ".join(one.name for one in every if claimed_rows(one.name))
+    raise SureshotError(
+        f"No claim compares rows of {name}; leave out {option('claims')}, or take one of {about}."
+    )
 
 
 def _required(plan: str | Path | None) -> Path:
@@ -207,7 +221,8 @@ class _Reproducer:
         how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
         facts = Facts(
-            command=f"sureshot reproduce {table.name} --plan {self.plan} --seeds {self.seeds}",
+            command=f"sureshot reproduce {table.name} --plan {self.plan} --seeds {self.seeds}"
+            + (" --claims" if self.data.claims else ""),
             train=splits.train.title(),
             val=splits.val.title(),
             tests=runs[0].tests,
@@ -416,6 +431,7 @@ def forecast(
     *,
     to: str | Path = "results",
     seeds: int = 3,
+    claims: bool = False,
     progress: Progress | None = None,
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row; arguments as of `reproduce`.
@@ -425,11 +441,12 @@ def forecast(
         SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
             the plan has no data for the table.
     """
-    data, kept = PlanData(_required(plan)), kept_keys(Path(to))
+    tables = _tables(table, claims=claims)
+    data, kept = PlanData(_required(plan), claims=claims), kept_keys(Path(to))
     seen: set[str] = set()
     rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
     counted_runs, missing = [], list[str]()
-    for one in _tables(table):
+    for one in tables:
         targets, lacking = _lacking(one, data)
         if not targets and lacking and table != "all":
             raise SureshotError(" ".join(lacking))

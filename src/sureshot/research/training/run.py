@@ -607,7 +607,7 @@ def dry_run(
             encoding = (time.perf_counter() - began) / len(few.items)
             pairs = task.feature_pairs()
         with pairs:
-            run = loop.TrainState(task.model, pairs, config, network)
+            run = loop.TrainState(task.model, pairs, config, network, labels=task.labels())
             if torch.device(task.device).type == "cuda":
                 torch.cuda.reset_peak_memory_stats(task.device)
             groups = _groups(run, network)

@@ -463,6 +463,9 @@ def verdict_lines(tested: Sequence[Tested], doses: Sequence[str]) -> Iterator[st
         for note in one.notes:
             yield ""
             yield note
+        if confidence := _confidence([one]):
+            yield ""
+            yield f"AUROC for wrong first hits: {confidence}."
     yield from ("", *doses) if doses else ()
     yield ""
     yield "## No runs yet"
@@ -531,7 +534,7 @@ def _not_run(tested: Sequence[Tested]) -> Iterator[str]:
             both = "" if len(open_ones) == len(_MODES) else f" ({open_ones[0]})"
             missing.setdefault(claim.table, []).append(f"{claim.paper}: {claim.says}{both}")
     for table, claims in missing.items():
-        command = f"sureshot reproduce {table} --plan PLAN.toml --to FOLDER --seeds 10"
+        command = f"sureshot reproduce {table} --plan PLAN.toml --to FOLDER --seeds 10 --claims"
         yield f"* `{command}`: {'; '.join(claims)}."
 
 
@@ -588,13 +591,11 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
     yield f"**Does uncertainty help to find videos?** {_effect(tested)}"
     yield ""
     yield f"**Could we have detected an effect?** {_power(tested)}"
-    confidence = {one.name: part for one in tested if (part := _confidence(one))}
-    if confidence:
-        said = "; ".join(f"on {name}, {part}" for name, part in confidence.items())
+    if confidence := _confidence(tested):
         yield ""
         yield (
             "**Does it know when it is wrong?** AUROC for wrong first hits, where 0.5 is a guess: "
-            f"{said}."
+            f"{confidence}."
         )
 
 
@@ -713,18 +714,21 @@ def _power(tested: Sequence[Tested]) -> str:
     )
 
 
-def _confidence(one: Tested) -> str:
-    found = [score for score in one.scores if _KNOWN not in score.row]
-    papers = [score for score in found if score.of_paper]
-    plain = [score for score in found if score.name == ENTROPY]
-    ours = [score for score in found if score.name == PERCENT]
+def _confidence(tested: Sequence[Tested]) -> str:
+    """How well uncertainties tell wrong first hits from right ones, over some data sets."""
+    found = [(score, one) for one in tested for score in one.scores if _KNOWN not in score.row]
+    papers = [(score, one) for score, one in found if score.of_paper]
+    plain = [score for score, _ in found if score.name == ENTROPY]
+    ours = [score for score, _ in found if score.name == PERCENT]
     if not papers or not plain:
         return ""
-    best = max(papers, key=lambda score: score.mean)
+    best, of = max(papers, key=lambda pair: pair[0].mean)
+    where = f" on {of.name}" if len(tested) > 1 else ""
     said = f", Sureshot's percentage {_range(ours)}" if ours else ""
     return (
-        f"the papers' uncertainties reach {_range(papers)} (the best: {best.name} of {best.row}), "
-        f"the entropy of a softmax of any system's scores {_range(plain)}{said}"
+        f"the papers' uncertainties reach {_range([score for score, _ in papers])} (the best: "
+        f"{best.name} of {best.row}{where}), the entropy of a softmax of any system's scores "
+        f"{_range(plain)}{said}"
     )
 
 

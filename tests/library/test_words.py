@@ -332,6 +332,41 @@ def test_hits_without_a_percentage_are_less_likely_than_asked_for(tmp_path, run)
     assert search(tmp_path, "red", min=0.5).hits  # nothing has a percentage
 
 
+@pytest.mark.parametrize(
+    "query, meant",
+    [
+        ("swordfsh", "swordfish"),
+        ("the pasword is swordfsh", "the password is swordfish"),
+        ("Hermoine at the station", "hermione at the station"),  # names are in lines, too
+        ("Kettner at noon", "kettler at noon"),
+        ("Otto at noon", None),  # short words are near to many
+        ("swrdf", None),
+        ("an elefant at noon", "an elephant at noon"),  # no elegant one
+        ("platzhirsh", "platzhirsch"),  # of a film that came later
+    ],
+)
+def test_a_misspelt_word_that_only_lines_have_is_corrected(tmp_path, spelt, query, meant):
+    answer = spelt.search(query)
+    assert answer.typed == (query if meant else "")
+    if meant:
+        assert f"“{meant}”" in answer.warnings[0]
+        assert answer[0].lines or "elephant" in meant
+    assert not spelt.search(query, correct=False).typed
+
+
+@pytest.fixture(scope="module")
+def spelt(tmp_path_factory):
+    """An index of the bundled model with lines of two films, one of which came later."""
+    folder = tmp_path_factory.mktemp("spelt")
+    coloured(folder / "film.mp4", ["red", "green"], seconds=4, rate=5)
+    (folder / "film.srt").write_text(SRT.replace("We", "Hermione and elegant Mr Kettler"))
+    sureshot.index(folder, db=folder / "db", workers=1)
+    coloured(folder / "late.mp4", ["blue"], seconds=3, rate=5)
+    (folder / "late.srt").write_text(SRT.replace("swordfish", "platzhirsch"))
+    sureshot.index(folder, db=folder / "db", workers=1)
+    return open_index(folder / "db")
+
+
 def test_what_subtitles_say_is_not_said_to_be_unknown_or_left_out(tmp_path, videos):
     (videos / "film.en.srt").write_text(SRT.replace("The <i>password</i>", "I never said it"))
     sureshot.index(videos, db=tmp_path / "db")

@@ -590,7 +590,12 @@ class Searcher:
         known = self.encoder.vocabulary
         if known is None or other_script(text) or looks_foreign(text):
             return text
-        return corrected(text, known, lambda word: self._names.has(word) or self._words.has(word))
+        return corrected(
+            text,
+            known,
+            lambda word: self._names.has(word) or self._words.has(word),
+            self._words.spelt_like,
+        )
 
     def _with_names(self, asked: Query, typed: str, *, alone: bool) -> Query:
         """A query with the names that match it, and with what to know about its words.

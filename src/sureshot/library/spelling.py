@@ -1,9 +1,9 @@
-"""Misspelt words of a query, and the nearest words that the model knows."""
+"""Misspelt words of a query, and the nearest words that the model or a line of a video knows."""
 
 import functools
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ _FARTHEST = 2  # letters put in, left out, changed, or exchanged with their neig
 _FEWEST = 3  # captions of a word that others are corrected to
 _FREQUENT = 50  # captions from which on a word of them is taken for right
 _TIMES = 20  # a word of captions is taken for a slip of one that so many times as many have
+_IN_LINES = 0.8  # of the cost: one line of the videos searched says as much as 100 captions
 _LETTERS = 5  # that a query of which the list reads a prefix; what is found does not depend on it
 _SOUNDS = (
     ("ph", "f"),
@@ -37,7 +38,8 @@ class Speller:
 
     A word is taken for right if a list of English words, the model's tokenizer or many captions
     have it. One that is not is corrected to a word of the captions that is near to it by its
-    letters: the shorter it is, the nearer. What is nearest to nothing stays as it is, as names do.
+    letters, the shorter it is, the nearer, or to such a word that the lines of videos have and
+    captions do not. What is nearest to nothing stays as it is, as names do.
     """
 
     def __init__(self, vocabulary: Vocabulary) -> None:
@@ -52,53 +54,67 @@ class Speller:
 
     @functools.cached_property
     def _near(self) -> "SymSpell":
-        """The words that others are corrected to."""
-        from symspellpy import SymSpell
+        """The words of captions that others are corrected to."""
+        return _lookup(
+            {word: captions for word, captions in self._captions.items() if self._is_offered(word)}
+        )
 
-        near = SymSpell(_FARTHEST, prefix_length=_LETTERS)
-        for word, captions in self._captions.items():
-            if captions >= _FEWEST and len(word) > 2 and self._is_listed(word):
-                near.create_dictionary_entry(word, captions)
-        return near
-
-    def corrections(self, text: str, is_name: Callable[[str], bool]) -> dict[str, str]:
+    def corrections(
+        self,
+        text: str,
+        is_name: Callable[[str], bool],
+        in_lines: Callable[[str], Mapping[str, int]],
+    ) -> dict[str, str]:
         """The misspelt words of a text, and the word that was meant by each.
 
         Args:
-            is_name: whether a word stands in the name of something that is searched.
+            is_name: whether a word stands in the name of something that is searched, or in a line.
+            in_lines: words of lines, a word's like among them, and in how many lines each is.
         """
         found = {}
         for match in _WORD.finditer(text):
             word = match[0]
             # A capital letter within a sentence begins a name, unless all of it is in capitals.
             named = word[0].isupper() and text[: match.start()].strip() and not text.isupper()
-            meant = None if named or not word.isascii() else self._meant(word.lower())
-            if meant is not None and not is_name(word):
-                found[word] = meant
+            small = word.lower()
+            if self._is_right(small) or is_name(word):
+                continue
+            near = [] if named or not word.isascii() else self._fitting(small, self._near)
+            lines = {w: n for w, n in in_lines(word).items() if not self._is_offered(w)}
+            rated = [(_cost(small, one), one.term) for one in near]
+            rated += [
+                (_cost(small, one) - _IN_LINES, one.term)
+                for one in self._fitting(small, _lookup(lines))
+            ]
+            if rated:
+                found[word] = min(rated)[1]
         return found
 
     def _is_listed(self, word: str) -> bool:
         return self._is_token(word) or word in self._english
 
+    def _is_offered(self, word: str) -> bool:
+        """Whether it is a word of captions that others are corrected to."""
+        often = self._captions.get(word, 0) >= _FEWEST
+        return often and len(word) > 2 and self._is_listed(word)
+
     def _is_right(self, word: str) -> bool:
         # The list of English words, which takes longest, comes last.
-        return self._captions.get(word, 0) >= _FREQUENT or self._is_listed(word)
+        if self._captions.get(word, 0) >= _FREQUENT or self._is_listed(word):
+            return True
+        is_plural = word.endswith("s") and not word.endswith(("os", "ss"))
+        return is_plural and self._is_right(word[:-1])
 
-    def _meant(self, word: str) -> str | None:
-        """The nearest of the words by letters and sound, of several the more frequent one."""
-        if self._is_right(word):
-            return None
-        if word.endswith("s") and not word.endswith(("os", "ss")) and self._is_right(word[:-1]):
-            return None
+    def _fitting(self, word: str, words: "SymSpell") -> list["SuggestItem"]:
+        """Those of some words that can have been meant."""
         from symspellpy import Verbosity
 
-        near = self._near.lookup(word, Verbosity.ALL, max_edit_distance=_FARTHEST)
+        near = words.lookup(word, Verbosity.ALL, max_edit_distance=_FARTHEST)
         is_joined = any(
             self._captions.get(word[:cut], 0) >= 5 and self._captions.get(word[cut:], 0) >= 5
             for cut in range(3, len(word) - 2)
         )
-        fitting = [one for one in near if self._fits(word, one, is_joined)]
-        return min(fitting, key=functools.partial(_cost, word)).term if fitting else None
+        return [one for one in near if self._fits(word, one, is_joined)]
 
     def _fits(self, word: str, found: "SuggestItem", is_joined: bool) -> bool:
         """Whether a near word can have been meant: chance brings short words near to one another.
@@ -120,7 +136,17 @@ class Speller:
         return letters > 5 or is_heard or is_mixed or len(meant) != letters
 
 
+def _lookup(words: Mapping[str, int]) -> "SymSpell":
+    from symspellpy import SymSpell
+
+    near = SymSpell(_FARTHEST, prefix_length=_LETTERS)
+    for word, count in words.items():
+        near.create_dictionary_entry(word, count)
+    return near
+
+
 def _cost(word: str, found: "SuggestItem") -> float:
+    """How far what was found is from a word: by its letters, its sound and how rare it is."""
     heard = sounds(found.term) == sounds(word)
     return found.distance - 0.75 * heard - 0.4 * math.log10(found.count)
 
@@ -144,11 +170,15 @@ def _speller(vocabulary: Vocabulary) -> Speller:
     return Speller(vocabulary)
 
 
-def corrected(text: str, vocabulary: Vocabulary, is_name: Callable[[str], bool]) -> str:
+def corrected(
+    text: str,
+    vocabulary: Vocabulary,
+    is_name: Callable[[str], bool],
+    in_lines: Callable[[str], Mapping[str, int]] = lambda _: {},
+) -> str:
     """A text with the words that were meant in the place of misspelt ones.
 
-    Args:
-        is_name: whether a word stands in the name of something that is searched.
+    The arguments are those of `Speller.corrections`.
     """
-    meant = _speller(vocabulary).corrections(text, is_name)
+    meant = _speller(vocabulary).corrections(text, is_name, in_lines)
     return _WORD.sub(lambda match: meant.get(match[0], match[0]), text) if meant else text

@@ -8,7 +8,7 @@ and "no line is meant" gives percentages. A moment that several sources speak fo
 import math
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
@@ -242,6 +242,13 @@ class Words:
             return self._store.lines.count() > 0 and self._store.lines.has(word)
         except StoreError:  # of which the search warns
             return False
+
+    def spelt_like(self, word: str) -> Mapping[str, int]:
+        """Words of lines, those that are nearly a word among them, and in how many each is."""
+        try:
+            return self._store.lines.spelt_like(word) if self._store.lines.count() else {}
+        except StoreError:  # of which the search warns
+            return {}
 
     def phrase(self, query: str) -> str:
         """The quoted phrase for which words alone are searched; empty where there is none."""

@@ -7,8 +7,9 @@ each and 10 ms, where FTS5 of SQLite takes 48 bytes, and 4 s for a sentence with
 """
 
 import json
+import re
 import time
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -49,6 +50,9 @@ _WORDS: dict[str, Any] = {
     "with_position": True,  # 7 bytes per line, for phrases
 }
 _LATEST = 4096  # lines outside of the inverted index, which a search reads one by one
+_LETTERS = r"[^\W\d_]+"
+_SLIPS = 2  # letters by which words are alike
+_ALIKE = 200  # lines with such words that are looked at
 _AT_ONCE = 500  # videos named in a condition
 _ROWS = 8192  # read at once where every line is checked
 _CHECKED = 100_000  # lines that are read and checked by every `sureshot index`, 90 MB
@@ -160,6 +164,19 @@ class Lines:
     def has(self, word: str) -> bool:
         """Whether a word is in any line."""
         return bool(self._found(full_text_query=MatchQuery(word, "text"), limit=1))
+
+    def spelt_like(self, word: str) -> Counter[str]:
+        """Words in small letters of lines, those like a word among them, each with its lines.
+
+        Of many lines only those with such a word are looked at, and none that the inverted index
+        does not have yet.
+        """
+        if self.count() > _CHECKED:
+            nearly = MatchQuery(word, "text", fuzziness=_SLIPS)
+            texts = [f.line.text for f in self._found(full_text_query=nearly, limit=_ALIKE)]
+        else:
+            texts = self._tables.use("lines", _texts)
+        return Counter(each for text in texts for each in set(re.findall(_LETTERS, text.lower())))
 
     def trouble(self) -> list[str]:
         """A sentence on damaged lines that were met."""
@@ -344,6 +361,12 @@ def _filled(read: WordsRead, columns: dict[str, Any], count: int, schema: pa.Sch
     columns = {name: [value] * count for name, value in every.items()} | columns
     nulls = [None] * count
     return pa.table([columns.get(name, nulls) for name in schema.names], schema=schema)
+
+
+def _texts(table: Any) -> list[str]:
+    """All lines, also those that may be damaged."""
+    rows = table.to_table(columns=["text"], filter="text IS NOT NULL").column("text")
+    return [text.decode("utf-8", "replace") for text in rows.cast(pa.binary()).to_pylist()]
 
 
 def _key(video: str, source: str) -> str:

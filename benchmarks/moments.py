@@ -130,7 +130,8 @@ def report(
     overlap: list[float],
 ) -> None:
     """A line a place, and all of them together."""
-    print(f"{len(said)} queries; IoU of the first moment with its scene {np.mean(overlap):.3f}")
+    shared = f"; IoU of the first moment with its scene {np.mean(overlap):.3f}" if overlap else ""
+    print(f"{len(said)} queries{shared}")
     for place in range(PLACES):
         there = np.isfinite(said[:, place])
         if not there.any():
@@ -142,7 +143,8 @@ def report(
             f", bias {100 * (one.mean() - true.mean()):+5.1f}, ECE over its floor {error:+.3f}"
         )
     sure = said[:, 0] >= CONFIDENT
-    print(f"  sure {100 * sure.mean():.1f} %, right of them {100 * right[sure, 0].mean():.1f} %")
+    those = f", right of them {100 * right[sure, 0].mean():.1f} %" if sure.any() else ""
+    print(f"  sure {100 * sure.mean():.1f} %{those}")
 
 
 if __name__ == "__main__":

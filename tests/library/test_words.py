@@ -429,6 +429,23 @@ def test_lines_that_all_say_what_is_asked_do_not_rule_each_other_out(tmp_path, v
         assert "Many of your videos seem to show or say this" in " ".join(answer.verdict)
 
 
+def test_lines_of_which_one_is_meant_are_enough_together(tmp_path):
+    """None of three is likely, but one of them almost surely: they rule each other out."""
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    for name, colour in (("seven", "red"), ("eight", "green"), ("nine", "blue")):
+        coloured(folder / f"{name}.mp4", [colour], seconds=3, rate=5)
+        said = f"1\n00:00:01,000 --> 00:00:02,000\nThe code of the bicycle lock is {name}\n"
+        for track in (".en", ".fr"):  # twice the same words are not twice as likely
+            (folder / f"{name}{track}.srt").write_text(said)
+    sureshot.index(folder, db=tmp_path / "db", workers=1)
+    answer = open_index(tmp_path / "db").search("which code opens the lock of a bicycle")
+    assert [len(hit.lines) for hit in answer] == [2, 2, 2]
+    shares = [hit.probability for hit in answer]
+    assert 0.2 < min(shares) <= max(shares) < 0.45 and 0.8 < answer.present < 1
+    assert answer.confidence.plausible == 3
+
+
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):
     coloured(videos / "film.mp4", ["red", "green", "red"], seconds=4, rate=5)
     (videos / "film.en.srt").unlink()

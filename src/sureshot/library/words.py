@@ -9,7 +9,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -65,11 +65,16 @@ _VALID_FOR = "lines made of captions and of sentences such as people say"
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """A line with the probability that it is what a query means."""
+    """A line with the probability that it is what a query means.
+
+    Attributes:
+        alternative: the same for lines that are right together, which are one of what may be meant.
+    """
 
     found: FoundLine
     probability: float
     words: tuple[str, ...]
+    alternative: tuple[str, ...]
 
 
 def phrase_of(query: str) -> str:
@@ -198,23 +203,27 @@ def probabilities(
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
-    whole = are_right_together(query, values)
-    alternatives: dict[tuple[str, ...] | None, int] = {}
+    numbers: dict[tuple[str, ...], int] = {}
     of = np.array(
-        [
-            alternatives.setdefault(
-                None if right else tuple(all_words(one.line.text)), len(alternatives)
-            )
-            for one, right in zip(found, whole, strict=True)
-        ],
-        int,
+        [numbers.setdefault(one, len(numbers)) for one in alternatives(query, found, values)], int
     )
-    best = np.full(len(alternatives), -np.inf)
+    best = np.full(len(numbers), -np.inf)
     np.maximum.at(best, of, logits)
     most = max(best.max(initial=0.0), 0.0)
     odds = np.exp(best - most)
     shares = odds / (odds.sum() + math.exp(-most))
     return shares[of], float(shares.sum())
+
+
+def alternatives(
+    query: str, found: Sequence[FoundLine], values: Float[np.ndarray, "found 8"]
+) -> list[tuple[str, ...]]:
+    """Of each line its words, or none if it is of those that are right together."""
+    whole = are_right_together(query, values)
+    return [
+        () if right else tuple(all_words(one.line.text))
+        for one, right in zip(found, whole, strict=True)
+    ]
 
 
 def are_right_together(
@@ -305,14 +314,16 @@ class Words:
             found = self._store.lines.having(text, vector, LOOKED_AT, asked.folder)
             found = self._one_of_copies([*found, *self._crossing(text, vector, asked.folder)])
             shares, said = np.ones(len(found)), 1.0  # each has the very words
+            which: list[tuple[str, ...]] = [()] * len(found)
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
             found = self._one_of_copies(found)
             values = signals(text, found, self._store.lines.count(asked.folder))
             shares, said = probabilities(text, found, values, asked.prior)
+            which = alternatives(text, found, values)
         wanted = set(parts(text))
         scored = [
-            _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted))
+            _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted), which[row])
             for row in range(len(found))
         ]
         # What is equally likely stands in an order of its own: Lance's depends on its files.
@@ -371,11 +382,20 @@ def _match(one: _Scored) -> LineMatch:
 
 @dataclass(slots=True)
 class _Row:
-    """A moment, and the probabilities that its pictures and its words are meant."""
+    """A moment, and the probability that its pictures are meant.
+
+    Attributes:
+        shares: probabilities of its lines, by alternatives.
+    """
 
     hit: Hit
     pictures: float | None
-    words: float = 0.0
+    shares: dict[tuple[str, ...], float] = field(default_factory=dict)
+
+    @property
+    def words(self) -> float:
+        """The probability that its words are meant."""
+        return _any_of(self.shares)
 
     @property
     def probability(self) -> float | None:
@@ -394,13 +414,18 @@ class _Row:
         start, hit = one.found.line.start, self.hit
         return one.found.path == hit.path and hit.start - _NEAR <= start <= hit.end + _NEAR
 
-    def add(self, one: _Scored, said: float) -> None:
-        """Take a line in; all of them are as likely as any line at most."""
+    def add(self, one: _Scored) -> None:
+        """Take a line in."""
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
-        self.words = min(self.words + one.probability, said)
+        self.shares[one.alternative] = max(one.probability, self.shares.get(one.alternative, 0.0))
         least = 0.5 if self.pictures is None else self.pictures
         source = lines[0].source if self.words > least or not self.hit.frames else "frames"
         self.hit = replace(self.hit, lines=lines, source=source)
+
+
+def _any_of(shares: Mapping[tuple[str, ...], float]) -> float:
+    """The probability of any of some alternatives, which rule each other out."""
+    return min(sum(shares.values()), 1.0)
 
 
 def _either(one: float, other: float) -> float:
@@ -436,27 +461,28 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
         row = next((row for row in rows if row.takes(one)), None)
         if row is None:
             rows.append(row := _row_of(one))
-        row.add(one, said)
+        row.add(one)
+    expected = sum(sorted((row.words for row in rows), reverse=True)[:RESULTS])
+    rows = _kept(rows, asked)
     notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
-    answer = replace(answer, hits=_hits(rows, asked), warnings=notes)
+    hits = tuple(
+        replace(row.hit, rank=rank, probability=row.probability) for rank, row in enumerate(rows, 1)
+    )
+    answer = replace(answer, hits=hits, warnings=notes)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
-    best = sorted((row.words for row in rows), reverse=True)[:RESULTS]
-    return _with_confidence(answer, asked, said, sum(best))
+    return _with_confidence(answer, asked, said, expected, rows)
 
 
-def _hits(rows: Sequence[_Row], asked: Query) -> tuple[Hit, ...]:
-    """The hits that were asked for, the likeliest first."""
+def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
+    """The moments that were asked for, the likeliest first."""
     kept, seen = [], Counter[Path]()
     for row in sorted(rows, key=lambda row: -row.order):
         seen[row.hit.path] += 1
         few = seen[row.hit.path] <= (asked.per_video or PER_VIDEO) or row.hit.frames
         if few:
             kept.append(row)
-    return tuple(
-        replace(row.hit, rank=rank, probability=row.probability)
-        for rank, row in enumerate(kept[: asked.limit], 1)
-    )
+    return kept[: asked.limit]
 
 
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
@@ -469,7 +495,9 @@ def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
     return tuple(note for note in notes if not named(note) or named(note) - said)
 
 
-def _with_confidence(answer: Answer, asked: Query, said: float, expected: float) -> Answer:
+def _with_confidence(
+    answer: Answer, asked: Query, said: float, expected: float, rows: Sequence[_Row]
+) -> Answer:
     """How sure an answer is, of which words have a share.
 
     Where the pictures have no percentage, what is asked for is as likely in them as in any search.
@@ -477,13 +505,14 @@ def _with_confidence(answer: Answer, asked: Query, said: float, expected: float)
     Args:
         said: probability that any line is meant.
         expected: how many of the ten best moments have a line that is meant, on average.
+        rows: the moments of the hits.
     """
     prior = 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
     if pictures is None:
         pictures = prior if any(hit.frames for hit in answer.hits) else 0.0
     present = _either(pictures, said)
-    plausible = _plausible(answer, asked.coverage * present)
+    plausible = _plausible(rows, asked.coverage * present)
     known = answer.confidence or Confidence(
         right=0.0,
         coverage=asked.coverage,
@@ -513,11 +542,15 @@ def _with_confidence(answer: Answer, asked: Query, said: float, expected: float)
     )
 
 
-def _plausible(answer: Answer, wanted: float) -> int | None:
-    """How many hits it takes so that one of them is right with a probability."""
-    missed = 1.0
-    for hit in answer.hits:
-        missed *= 1 - (hit.probability or 0.0)
-        if 1 - missed >= wanted:
-            return hit.rank
+def _plausible(rows: Sequence[_Row], wanted: float) -> int | None:
+    """How many moments it takes so that one of them is right with a probability.
+
+    Of alternatives that have a line in several of them, one is meant in all of these or in none.
+    """
+    missed, shares = 1.0, dict[tuple[str, ...], float]()
+    for rank, row in enumerate(rows, 1):
+        missed *= 1 - (row.pictures or 0.0)
+        shares |= row.shares
+        if 1 - missed * (1 - _any_of(shares)) >= wanted:
+            return rank
     return None

@@ -39,7 +39,7 @@ from benchmarks import data
 from benchmarks.films import RATE, captioned, join_several
 from benchmarks.words import print_calibration, reworded
 from sureshot.library import open_index
-from sureshot.library.results import Hit
+from sureshot.library.results import Answer, Hit
 from sureshot.media import lines, subtitles
 
 HEIGHTS = (360, 720)
@@ -340,8 +340,11 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
         by_film[line.film].append(line)
     makers = {"quote": _quote, "reworded": reworded}
 
+    def answers(queries: Sequence[str]) -> list[Answer]:
+        return list(open_index(db).search_many(queries))
+
     def first(queries: Sequence[str]) -> list[Hit]:
-        return [answer[0] for answer in open_index(db).search_many(queries)]
+        return [answer[0] for answer in answers(queries)]
 
     def shown(hits: Sequence[Hit]) -> list[bool]:
         return [_shows(hit, shot) for hit, shot in zip(hits, shots, strict=True)]
@@ -353,13 +356,16 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
     if speech:
         _index(films, db, "--speech", speech)
     every: list[tuple[Hit, bool]] = []
+    among: list[tuple[int, bool]] = []  # how many results one is said to be among, and whether
     for kind, make in makers.items():
         queries = [make(line.text, draw) for line in known]
-        hits = first(queries)
-        right = [
-            _says(hit, query, line, by_film[hit.path.name], _OFF[source])
-            for hit, query, line in zip(hits, queries, known, strict=True)
+        found = answers(queries)
+        rights = [
+            [_says(hit, query, line, by_film[hit.path.name], _OFF[source]) for hit in answer]
+            for answer, query, line in zip(found, queries, known, strict=True)
         ]
+        among += _among(found, rights)
+        hits, right = [answer[0] for answer in found], [good[0] for good in rights]
         every += zip(hits, right, strict=True)
         print(f"{kind:>9}: R@1 {100 * np.mean(right):5.1f} % of {len(right)}")
         for line, query, hit, good in zip(known, queries, hits, right, strict=True):
@@ -371,18 +377,35 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
             if good and hit.path.name == line.film
         ]
         print(f"  start: {np.median(late):.2f} s off in the middle, {max(late):.2f} s at most")
-    hits = first(seen)
+    found = answers(seen)
+    rights = [
+        [_shows(hit, shot) for hit in answer] for answer, shot in zip(found, shots, strict=True)
+    ]
+    among += _among(found, rights)
+    hits = [answer[0] for answer in found]
     print(
         f"pictures: R@1 {100 * np.mean(before):.1f} % of {len(seen)} without lines, "
         f"{100 * np.mean(shown(hits)):.1f} % with them"
     )
     every += zip(hits, shown(hits), strict=True)
+    numbers, there = (np.array(column) for column in zip(*among, strict=True))
+    print(
+        f"what is there is among the first {numbers.mean():.1f}, as {len(among)} of "
+        f"{len(known) * len(makers) + len(seen)} answers say: {100 * there.mean():.1f} % (90 is said)"
+    )
     asked = [list(makers.values())[number % 2](text, draw) for number, text in enumerate(absent)]
     every += [(hit, False) for hit in first(asked)]
     for name in ("frames", source):
         rows = [(hit.probability or 0.0, good) for hit, good in every if hit.source == name]
         print(f"{len(rows)} of {len(every)} first hits are by {name}:")
         print_calibration(*(np.array(column) for column in zip(*rows, strict=True)))
+
+
+def _among(found: Sequence[Answer], rights: Sequence[Sequence[bool]]) -> Iterator[tuple[int, bool]]:
+    """Of the answers that name a number of results, it and whether one of so many is right."""
+    for answer, right in zip(found, rights, strict=True):
+        if answer.confidence is not None and answer.confidence.plausible is not None:
+            yield answer.confidence.plausible, any(right[: answer.confidence.plausible])
 
 
 def _quote(text: str, draw: random.Random) -> str:

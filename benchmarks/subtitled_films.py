@@ -390,8 +390,9 @@ def search(folder: Path, source: lines.Source, seed: int, speech: str | None = N
     every += zip(hits, shown(hits), strict=True)
     numbers, there = (np.array(column) for column in zip(*among, strict=True))
     print(
-        f"what is there is among the first {numbers.mean():.1f}, as {len(among)} of "
-        f"{len(known) * len(makers) + len(seen)} answers say: {100 * there.mean():.1f} % (90 is said)"
+        f"{len(among)} of {len(known) * len(makers) + len(seen)} answers say that it is among the "
+        f"first {numbers.mean():.1f} on average, if it is there: {100 * there.mean():.1f} % of "
+        "these are (90 is said)"
     )
     asked = [list(makers.values())[number % 2](text, draw) for number, text in enumerate(absent)]
     every += [(hit, False) for hit in first(asked)]

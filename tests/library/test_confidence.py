@@ -21,6 +21,7 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.paths import reference_card
 from sureshot.trust.card import Personal
 from sureshot.trust.signals import QueryContext
+from tests.clips import coloured
 from tests.paths import DATA
 from tests.trust.worlds import world
 
@@ -330,3 +331,19 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     assert warnings == () and card is not None
     assert "MSR-VTT" in card.valid_for.dataset and card.may_be_sure
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3])
+def test_of_very_few_videos_one_is_right_if_any_is(tmp_path, count):
+    """No percentage is left for a later one that is not there."""
+    (tmp_path / "videos").mkdir()
+    for number, colour in enumerate(["red", "blue", "green"][:count]):
+        coloured(tmp_path / f"videos/{number}.mp4", [colour], seconds=2, rate=5)
+    sureshot.index(tmp_path / "videos", db=tmp_path / "db", workers=1)
+    for query in ("a red wall", "a dog on a beach", "a purple wall"):
+        answer = open_index(tmp_path / "db").search(query)
+        shares = [hit.probability for hit in answer]
+        assert len(shares) == count and sum(shares) >= answer.present - 1e-9
+        assert shares == sorted(shares, reverse=True) and shares[0] <= answer.present + 1e-9
+        later = "that only a later one is" in str(answer.verdict)
+        assert not later or (count > 1 and sum(shares[1:]) > 0.005)

@@ -476,7 +476,9 @@ class Calibration:
         """Columns of the best videos, best first, and the probability that each is right.
 
         Probabilities never rise. They were fitted to the first ten results; further down they are
-        extrapolated.
+        extrapolated. In a gallery smaller than any they were fitted on they are scaled so that all
+        of them together are no less than the probability that a right one is here: the only video
+        is right if any is.
 
         Args:
             results: number of videos of each query; all if None.
@@ -485,8 +487,14 @@ class Calibration:
         order, signals = result_signals(scores, about, results=results)
         probability = self.later.probability(signals)
         probability[:, 0] = self.p_first(scores, about)
+        probability = np.minimum.accumulate(probability, axis=1)
+        if order.shape == scores.shape:
+            listed = np.isfinite(np.take_along_axis(scores, order, axis=1))
+            count = listed.sum(axis=1) if about.videos is None else about.videos
+            whole = np.minimum((probability * listed).sum(axis=1), 1.0)
+            probability /= np.where(count < self.valid_for.smallest, whole, 1.0)[:, None]
         here = self.p_present(scores, about, prior=prior)[:, None]
-        return order, here * np.minimum.accumulate(probability, axis=1)
+        return order, here * probability
 
     def reach(
         self, scores: Scores, coverage: float, about: QueryContext = UNKNOWN

@@ -401,14 +401,24 @@ def write_pages(folder: Path) -> list[Path]:
         ]
     lines += [*printed_lines(tested), ""]
     lines += [
-        f"Every claim with its comparison, verdicts, doses: [{VERDICTS}]({VERDICTS}). More: "
-        + ", ".join(f"[{name}]({name})" for name in names) + ".",
+        f"Every claim with its comparison, verdicts, doses: [{VERDICTS}]({VERDICTS}). Tables: "
+        f"{'; '.join(_by_folder(names))}.",
         "",
         "Written by `python -m benchmarks.claims_page`; how a verdict is found: "
         "[docs/reproducing.md](../docs/reproducing.md).",
     ]  # fmt: skip
     write_text(folder / "README.md", "\n".join(lines) + "\n")
     return written
+
+
+def _by_folder(names: Sequence[str]) -> Iterator[str]:
+    """Links to pages, those of a folder together."""
+    folders: dict[str, list[str]] = {}
+    for name in names:
+        folder, _, page = name.rpartition("/")
+        folders.setdefault(folder, []).append(f"[{page.removesuffix('.md')}]({name})")
+    for folder, links in folders.items():
+        yield f"{folder}: {', '.join(links)}" if folder else ", ".join(links)
 
 
 _HOW_TO_READ = (

@@ -261,7 +261,7 @@ def test_the_pages_have_the_verdicts_and_links_to_all_tables(results):
     assert gap.startswith("+") and "[" in gap and float(visible) > 0
     (fits,) = [line for line in verdicts.splitlines() if line.startswith("| with a known eta")]
     assert "] (fits) |" in fits
-    assert "[synthetic/controls.md](synthetic/controls.md)" in text and "](limits.md)" in text
+    assert "synthetic: [controls](synthetic/controls.md)" in text and "](limits.md)" in text
     assert "](claims.png)" in text and (results / "claims.png").stat().st_size > 10_000
     assert "Old rows." in verdicts
     assert "](verdicts.md)" in text and len(text.splitlines()) < 40
@@ -294,7 +294,10 @@ def test_claims_as_printed_are_judged_by_the_folder_of_that_mode(tmp_path):
     text, verdicts = read(tmp_path)
     assert "DUQ's uncertainty (Synthetic test, as printed) beat its control in R@1" in text
     assert "| Synthetic test, as printed: R@1 | +" in text
-    assert "a-paper/controls.md" in text and "Synthetic test, as printed" in verdicts
+    assert (
+        "a-paper: [controls](a-paper/controls.md)" in text
+        and "Synthetic test, as printed" in verdicts
+    )
 
 
 def test_the_sum_of_recalls_counts_what_fits(tmp_path):

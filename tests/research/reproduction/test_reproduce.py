@@ -69,6 +69,7 @@ def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):
     made = research.reproduce("duq-s3", plan, to=tmp_path, seeds=1, claims=True, cache=cache)
     assert [run.variant for run in made.runs["duq-s3"]] == ["Mean", "CA"]
     page = (tmp_path / "duq-s3.md").read_text()
+    assert "Only the rows that a claim compares." in page and "R@1 minus first row" in page
     assert "--seeds 1 --claims`" in page and "| Mean |" in page and "| MLP |" not in page
     (one,) = research.forecast("duq-s3", plan, to=tmp_path, seeds=1).tables
     assert (one.runs, one.kept) == (4, 2)

@@ -99,6 +99,8 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
     post = "No post-processing."
     if any(variant.post for variant in table.variants):
         post = "No post-processing but where a row says so; DSL looks at all test queries."
+    if len(_by_row(table, runs)) < len(table.variants) and facts.command.endswith(" --claims"):
+        post += " Only the rows that a claim compares."
     seeds = ", ".join(map(str, sorted({run.seed for run in runs})))
     lines = [
         f"# {table.title}",
@@ -170,7 +172,9 @@ def _rows(
     *,
     published: bool,
 ) -> list[str]:
-    control = next((v for v in table.variants if v.control), table.variants[0])
+    rows = _by_row(table, runs)
+    there = [one for one in table.variants if one.name in rows]
+    control = next((one for one in there if one.control), there[0])
     shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
     measured = [] if table.metric == "R@1" else [table.metric]
     head = ["", *shown, *measured, f"R@1 minus {'control' if control.control else 'first row'}"]
@@ -179,11 +183,10 @@ def _rows(
         what = table.metric if any(row.paper for row in table.variants) else "R@1"
         head.append(f"paper: {what}" if published else f"paper: {what} minus first")
     lines = [f"| {' | '.join(head)} |", f"|{'---|' * len(head)}"]
-    rows = _by_row(table, runs)
     most = max(map(len, rows.values()), default=0)
-    levels = {one.name: _level(one, printed, prefix) for one in table.variants if one.name in rows}
+    levels = {one.name: _level(one, printed, prefix) for one in there}
     first = next((level for level in levels.values() if level is not None), None)
-    for variant in [one for one in table.variants if one.name in rows]:
+    for variant in there:
         row = rows[variant.name]
         few = f" ({counted(len(row), 'seed')})" if len(row) < most else ""
         gap = _gap(row, rows.get(control.name, ()), f"{prefix}R@1")

@@ -165,10 +165,6 @@ def test_relative_paths_start_at_the_folder_and_variables_are_filled_in(place, m
     (place / "ids.txt").write_text("videos/9.mp4\n")
     some = resolve_paths(replace(recipe, ids=Path("ids.txt"), label="one"), place).load()
     assert (len(some.items), some.label) == (1, "one")
-    unset = replace(recipe, root=Path("$NOT_SET/pairs.csv"))
-    (place / "$NOT_SET").mkdir()
-    (place / "$NOT_SET/pairs.csv").touch()  # a name like any other
-    assert resolve_paths(unset, place).root == place / "$NOT_SET/pairs.csv"
 
 
 # --- tables.toml ----------------------------------------------------------------------------------

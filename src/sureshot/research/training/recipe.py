@@ -21,7 +21,6 @@ again.
 """
 
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
@@ -342,22 +341,11 @@ def read_toml(path: Path, what: str = "recipe") -> dict[str, Any]:
 
 
 def resolve_paths(settings: _T, folder: Path) -> _T:
-    """Settings whose relative paths start at a folder, ``$NAME`` and ``~`` replaced.
-
-    Raises:
-        SureshotError: an environment variable is not set, and no file is called like that.
-    """
+    """Settings whose relative paths start at a folder, ``$NAME`` and ``~`` replaced."""
     changed: Any = settings
     if isinstance(settings, Path):
         # Not Path.expanduser: it fails where there is no such user.
-        named = os.path.expanduser(os.path.expandvars(settings))  # noqa: PTH111
-        changed = folder / named
-        unset = re.search(r"\$\{?(\w+)", named)
-        if unset and not changed.exists():
-            raise SureshotError(
-                f"The environment variable {unset[1]} of {str(settings)!r} is not set; set it to "
-                "the folder that is meant."
-            )
+        changed = folder / os.path.expanduser(os.path.expandvars(settings))  # noqa: PTH111
     elif isinstance(settings, tuple):
         changed = tuple(resolve_paths(part, folder) for part in settings)
     elif isinstance(settings, EncoderRecipe):

@@ -354,6 +354,15 @@ def test_a_misspelt_word_that_only_lines_have_is_corrected(tmp_path, spelt, quer
     assert not spelt.search(query, correct=False).typed
 
 
+def test_a_misspelt_word_is_searched_as_it_is_where_lines_cannot_be_read(tmp_path, videos):
+    sureshot.index(videos, db=tmp_path / "db", workers=1)
+    for path in (tmp_path / "db" / "lines.lance" / "data").iterdir():
+        path.unlink()
+    answer = search(tmp_path, "swordfsh")
+    assert answer.hits and not answer.typed
+    assert "`sureshot index FOLDER`" in " ".join(answer.warnings)
+
+
 @pytest.fixture(scope="module")
 def spelt(tmp_path_factory):
     """An index of the bundled model with lines of two films, one of which came later."""

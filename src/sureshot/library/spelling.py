@@ -80,7 +80,11 @@ class Speller:
             if self._is_right(small) or is_name(word):
                 continue
             near = [] if named or not word.isascii() else self._fitting(small, self._near)
-            lines = {w: n for w, n in in_lines(word).items() if not self._is_offered(w)}
+            lines = {
+                one: count
+                for one, count in in_lines(word).items()
+                if abs(len(one) - len(word)) <= _FARTHEST and not self._is_offered(one)
+            }
             rated = [(_cost(small, one), one.term) for one in near]
             rated += [
                 (_cost(small, one) - _IN_LINES, one.term)

@@ -385,25 +385,24 @@ def write_pages(folder: Path) -> list[Path]:
             abouts = [one / f"{table.name}.json" for one in places]
             notes = [_facts(about).note for about in abouts if about.exists()]
             doses += [line for note in dict.fromkeys(notes) if note for line in (note, "")]
-    write_text(folder / VERDICTS, "\n".join(verdict_lines(tested, doses)) + "\n")
     pages = [page for one in tested for page in one.pages]
-    for pattern in ("*.md", "*/README.md"):
-        pages += sorted(folder.glob(pattern))
-    names = [page.relative_to(folder).as_posix() for page in pages if page not in written]
+    tables = [page.relative_to(folder).as_posix() for page in pages]
+    text = "\n".join([*verdict_lines(tested, doses), "", "## Tables", "", *_by_folder(tables)])
+    write_text(folder / VERDICTS, text + "\n")
+    more = [page for pattern in ("*.md", "*/README.md") for page in sorted(folder.glob(pattern))]
+    links = [page.relative_to(folder).as_posix() for page in more if page not in written]
     lines = ["# Does uncertainty help text-video retrieval?", "", *answer_lines(tested), ""]
     lines[3:3] = ["", *effect_lines(tested)]
     if folder / PICTURE in written:
         lines += [
-            f"![Gaps in R@1 with intervals and printed gaps]({PICTURE})",
+            f"![Gaps in R@1, measured and printed]({PICTURE})",
             "",
             _HOW_TO_READ,
             "",
         ]
-    lines += [*printed_lines(tested), ""]
+    also = f" More: {', '.join(f'[{_link_name(one)}]({one})' for one in links)}." if links else ""
     lines += [
-        f"Every claim with its comparison, verdicts, doses: [{VERDICTS}]({VERDICTS}). Tables: "
-        f"{'; '.join(_by_folder(names))}.",
-        "",
+        f"Every claim, the sums of recalls, doses and all tables: [{VERDICTS}]({VERDICTS}).{also} "
         "Written by `python -m benchmarks.claims_page`; how a verdict is found: "
         "[docs/reproducing.md](../docs/reproducing.md).",
     ]  # fmt: skip
@@ -411,14 +410,19 @@ def write_pages(folder: Path) -> list[Path]:
     return written
 
 
+def _link_name(page: str) -> str:
+    """The folder of a README, and any other page by its own name."""
+    return page.removesuffix("/README.md").removesuffix(".md")
+
+
 def _by_folder(names: Sequence[str]) -> Iterator[str]:
-    """Links to pages, those of a folder together."""
+    """Links to pages, a line for each folder."""
     folders: dict[str, list[str]] = {}
     for name in names:
         folder, _, page = name.rpartition("/")
         folders.setdefault(folder, []).append(f"[{page.removesuffix('.md')}]({name})")
     for folder, links in folders.items():
-        yield f"{folder}: {', '.join(links)}" if folder else ", ".join(links)
+        yield f"* {folder or 'here'}: {', '.join(links)}"
 
 
 _HOW_TO_READ = (
@@ -426,28 +430,6 @@ _HOW_TO_READ = (
     "what would not have been seen with 80 % power; a hollow diamond is the gap that the paper "
     "prints."
 )
-
-
-def printed_lines(tested: Sequence[Tested]) -> Iterator[str]:
-    """What became of the printed claims, one row for each data set and mode."""
-    claims = [claim for claim in load_claims() if claim.paper != "ours"]
-    yield (
-        f"The papers print {len(claims)} claims; {sum(bool(c.untested) for c in claims)} of them "
-        "cannot be tested on these data. Of the others, on R@1 (on the sum of recalls):"
-    )
-    yield ""
-    yield f"| | {' | '.join(_DECIDED)} | not run |"
-    yield f"|---|{'---|' * (len(_DECIDED) + 1)}"
-    for one in tested:
-        counts = [
-            [f.decision.verdict for f in found if f.claim.paper != "ours"]
-            for found in (one.findings, one.sums)
-        ]
-        cells = [
-            f"{counts[0].count(verdict)} ({counts[1].count(verdict)})"
-            for verdict in (*_DECIDED, "not run")
-        ]
-        yield f"| {one.name} | {' | '.join(cells)} |"
 
 
 def verdict_lines(tested: Sequence[Tested], doses: Sequence[str]) -> Iterator[str]:
@@ -591,8 +573,7 @@ _WIDE = 8.0  # inches
 
 def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
     """Up to three paragraphs, from the claims that have a verdict."""
-    decided = [found for one in tested for found in one.decided]
-    if not decided:
+    if not any(one.decided for one in tested):
         yield (
             f"No claim has a verdict yet: none of the tables here has {LEAST_SEEDS} seeds and the "
             "ranks of every query."
@@ -610,58 +591,34 @@ def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:
 
 
 def _effect(tested: Sequence[Tested]) -> str:
-    asked, helps, ends = dict[str, None](), list[str](), list[str]()
-    frozen = [one for one in tested if one.encoder == _FROZEN]
-    for one in frozen:
-        for name, finding, _ in _mechanisms(one):
-            if finding.decision.verdict not in _DECIDED or finding.gap is None:
-                continue
-            if name not in asked:
-                ends.append(f"{finding.gap.high:+.1f} for {name}")
-            asked[name] = None
+    asked, helps, sums = dict[str, None](), list[str](), list[Verdict]()
+    for one in tested:
+        for name, finding, summed in _mechanisms(one):
+            if finding.decision.verdict in _DECIDED:
+                asked[name] = None
             if finding.decision.verdict == "supported":
                 helps.append(f"{name} ({one.name})")
-    if not asked:
-        return f"Not run often enough to say. {_end_to_end(tested)}"
+            if summed and summed.decision.verdict in _DECIDED:
+                sums.append(summed.decision.verdict)
     waiting = [name for name, *_ in _MECHANISMS if name not in asked]
-    open_ones = f" Not run often enough to say: {_listed(waiting)}." if waiting else ""
-    seen = f"{_listed(helps)} beat its control" if helps else "no mechanism beat its control"
-    return (
-        f"On frozen features, with {LEAST_SEEDS} seeds, {seen} in R@1: the same system and weights "
-        f"without the mechanism. The upper ends of the intervals on {frozen[0].title} are "
-        f"{_listed(ends)}.{open_ones}{_of_sums(frozen)} {_end_to_end(tested)}"
-    )
-
-
-def _end_to_end(tested: Sequence[Tested]) -> str:
-    """What is known of encoders that were trained with the systems."""
-    parts, fewest = [], LEAST_SEEDS
-    for one in tested:
-        gaps = {name: found.gap for name, found, _ in _mechanisms(one) if found.gap is not None}
-        if one.encoder != _FROZEN and gaps:
-            seeds = min(gap.seeds for gap in gaps.values())
-            fewest = min(fewest, seeds)
-            sizes = _listed([f"{name} {_size(gap)}" for name, gap in gaps.items()])
-            parts.append(f"on {one.title} ({counted(seeds, 'seed')}) {sizes}")
-    if not parts:
-        return "Nothing is known yet of an encoder tuned end to end, as the papers tune theirs."
-    few = f"; fewer than {LEAST_SEEDS} seeds decide nothing" if fewest < LEAST_SEEDS else ""
-    everywhere = "; ".join(parts)
-    return f"With an encoder tuned end to end, as the papers tune theirs: {everywhere}{few}."
-
-
-def _of_sums(tested: Sequence[Tested]) -> str:
-    """How many gaps in the sum of recalls are gains, and how many are losses."""
-    sums = [summed for one in tested for _, _, summed in _mechanisms(one) if summed]
-    verdicts = [found.decision.verdict for found in sums if found.decision.verdict in _DECIDED]
-    if not verdicts:
-        return ""
-    gains, losses = verdicts.count("supported"), verdicts.count("contradicted")
-    return (
-        f" Of {counted(len(verdicts), 'gap')} in the sum of the recalls of both directions, "
-        f"{counted(gains, 'is a gain', 'are gains')} and "
-        f"{counted(losses, 'is a loss', 'are losses')}."
-    )
+    parts = [f"Not run often enough to say: {_listed(waiting)}."] if waiting else []
+    if asked:
+        seen = f"{_listed(helps)} beat its control" if helps else "no mechanism beat its control"
+        parts.insert(
+            0, f"In R@1 {seen}, which is the same system and weights without the mechanism."
+        )
+    if sums:
+        gains, losses = sums.count("supported"), sums.count("contradicted")
+        parts.append(
+            f"Of {counted(len(sums), 'gap')} in the sum of the recalls of both directions, "
+            f"{counted(gains, 'is a gain', 'are gains')} and "
+            f"{counted(losses, 'is a loss', 'are losses')}."
+        )
+    if all(one.encoder == _FROZEN for one in tested):
+        parts.append(
+            "Nothing is known yet of an encoder tuned end to end, as the papers tune theirs."
+        )
+    return " ".join(parts)
 
 
 def _mechanisms(one: Tested) -> Iterator[tuple[str, Finding, Finding | None]]:
@@ -674,45 +631,45 @@ def _mechanisms(one: Tested) -> Iterator[tuple[str, Finding, Finding | None]]:
 
 
 def effect_lines(tested: Sequence[Tested]) -> Iterator[str]:
-    """What each mechanism gains over its control, one row for each data set, mode and measure."""
+    """What each mechanism gains over its control and how the printed claims fare, by data set."""
+    claims = [claim for claim in load_claims() if claim.paper != "ours"]
     printed = {name: f.printed for one in tested for name, f, _ in _mechanisms(one)}
-    steps = [
-        f"{name} ({gap:+.1f} printed)" if (gap := printed.get(name)) else name
-        for name, *_ in _MECHANISMS
-    ]
-    yield f"| points gained [95 % interval] | {' | '.join(steps)} |"
-    yield f"|---|{'---|' * len(steps)}"
+    names = [name for name, *_ in _MECHANISMS]
+    yield f"| R@1 gained [95 % interval] | {' | '.join(names)} | all claims |"
+    yield f"|---|{'---|' * len(names)}---|"
+    gaps = [f"{gap:+.1f}" if (gap := printed.get(name)) else "" for name in names]
+    yield f"| printed | {' | '.join(gaps)} | {len(claims)} |"
     for one in tested:
-        of = {name: (first, summed) for name, first, summed in _mechanisms(one)}
-        for place, measure in enumerate(("R@1", "sum of recalls")):
-            pairs = [of.get(name, (None, None))[place] for name, *_ in _MECHANISMS]
-            cells = [
-                "" if f is None or f.gap is None else f"{_size(f.gap)} {_decided(f)[0]}"
-                for f in pairs
-            ]
-            if any(cells):
-                yield f"| {one.name}: {measure} | {' | '.join(cells)} |"
+        cells, seeds = dict.fromkeys(names, ""), LEAST_SEEDS
+        for name, found, _ in _mechanisms(one):
+            if found.gap is not None:
+                cells[name] = f"{_size(found.gap)} {_decided(found)[0]}"
+                seeds = min(seeds, found.gap.seeds)
+        few = f" ({counted(seeds, 'seed')})" if seeds < LEAST_SEEDS else ""
+        verdicts = [f.decision.verdict for f in one.findings if f.claim.paper != "ours"]
+        counts = " / ".join(str(verdicts.count(verdict)) for verdict in (*_DECIDED, "not run"))
+        yield f"| {one.name}{few} | {' | '.join(cells.values())} | {counts} |"
+    yield ""
+    yield (
+        f"All claims: {' / '.join(_DECIDED)} / not run. Of the {len(claims)} that the papers "
+        f"print, {sum(bool(claim.untested) for claim in claims)} cannot be tested on these data."
+    )
 
 
 def _power(tested: Sequence[Tested]) -> str:
-    decided = [found for one in tested for found in one.decided]
     works: dict[str, Gap] = {}  # what an oracle gains, where that is first shown
+    sizes = list[float]()
     for one in tested:
-        for found in (*one.findings, *one.sums):
-            if found.gap is None or found.claim.decided_with != _ORACLES:
-                continue
-            if found.decision.verdict == "supported":
-                summed = ", on the sum of recalls" if found in one.sums else ""
-                works.setdefault(found.claim.says + summed, found.gap)
-    sizes = [
-        found.decision.visible
-        for found in decided
-        if found.claim.metric == "R@1" and found.decision.visible is not None
-    ]
+        for found in one.decided:
+            if found.gap and found.claim.decided_with == _ORACLES:
+                if found.decision.verdict == "supported":
+                    works.setdefault(found.claim.says, found.gap)
+            if found.claim.metric == "R@1" and found.decision.visible is not None:
+                sizes.append(found.decision.visible)
     visible = f"a gain of {min(sizes):.1f} to {max(sizes):.1f} points would have been visible"
     spreads = (
-        "Of spreads nothing here could have shown a gain, as neither system ranks by one: "
-        "`python -m benchmarks.spread` asks that on its own data ([LOG.md](../LOG.md))."
+        "Neither DUQ nor UATVR ranks by its spread, so nothing here can show what one is worth: "
+        "`python -m benchmarks.spread` can ([LOG.md](../LOG.md))."
     )
     if not works:
         return f"Not shown: no oracle helped; by the numbers alone, {visible}. {spreads}"
@@ -732,12 +689,12 @@ def _confidence(tested: Sequence[Tested]) -> str:
     ours = [score for score, _ in found if score.name == PERCENT]
     if not papers or not plain:
         return ""
-    best, of = max(papers, key=lambda pair: pair[0].mean)
-    where = f" on {of.name}" if len(tested) > 1 else ""
+    best, _ = max(papers, key=lambda pair: pair[0].mean)
+    named = f" (the best: {best.name} of {best.row})" if len(tested) == 1 else ""
     said = f", Sureshot's percentage {_range(ours)}" if ours else ""
     return (
-        f"the papers' uncertainties reach {_range([score for score, _ in papers])} (the best: "
-        f"{best.name} of {best.row}{where}), the entropy of a softmax of any system's scores "
+        f"the papers' uncertainties reach {_range([score for score, _ in papers])}{named}, "
+        f"the entropy of a softmax of any system's scores "
         f"{_range(plain)}{said}"
     )
 

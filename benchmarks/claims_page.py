@@ -661,9 +661,9 @@ def _power(tested: Sequence[Tested]) -> str:
     sizes = list[float]()
     for one in tested:
         for found in one.decided:
-            if found.gap and found.claim.decided_with == _ORACLES:
-                if found.decision.verdict == "supported":
-                    works.setdefault(found.claim.says, found.gap)
+            oracle = found.claim.decided_with == _ORACLES
+            if oracle and found.gap and found.decision.verdict == "supported":
+                works.setdefault(found.claim.says, found.gap)
             if found.claim.metric == "R@1" and found.decision.visible is not None:
                 sizes.append(found.decision.visible)
     visible = f"a gain of {min(sizes):.1f} to {max(sizes):.1f} points would have been visible"

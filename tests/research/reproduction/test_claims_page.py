@@ -291,7 +291,7 @@ def test_claims_as_printed_are_judged_by_the_folder_of_that_mode(tmp_path):
     )
     assert of[1]["seven samples beat one"] == "not run"
     text, verdicts = read(tmp_path)
-    assert "DUQ's uncertainty (Synthetic test, as printed) beat its control in R@1" in text
+    assert "DUQ's uncertainty (Synthetic test, as printed) beat its control" in text
     assert "| Synthetic test, as printed | +" in text
     assert (
         "a-paper: [controls](a-paper/controls.md)" in verdicts

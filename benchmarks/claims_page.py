@@ -16,7 +16,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,6 +56,7 @@ from sureshot.research.reproduction.runs import AMBIGUITY, PERCENT, TableRanks, 
 from sureshot.text import counted
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _MEASURES: Mapping[ClaimMetric, Measure] = {
@@ -425,10 +426,11 @@ def _by_folder(names: Sequence[str]) -> Iterator[str]:
         yield f"* {folder or 'here'}: {', '.join(links)}"
 
 
+_FARTHEST = 6.0  # points in the picture; most gaps are far smaller
 _HOW_TO_READ = (
     "A dot is the measured gap, its line the 95 % interval over seeds and videos, the pale band "
     "what would not have been seen with 80 % power; a hollow diamond is the gap that the paper "
-    "prints."
+    f"prints. What is beyond {_FARTHEST:.0f} points stands at the edge."
 )
 
 
@@ -486,9 +488,8 @@ def _verdicts(one: Tested) -> Iterator[str]:
         if found.gap is None:
             continue
         unit = "" if claim.metric in ("R@1", "rsum") else f" ({claim.metric})"
-        whose = "" if claim.paper == "ours" else f"{claim.paper}: "
         cells = [
-            f"{whose}{claim.says}",
+            _claim_name(claim),
             claim.printed,
             _size(found.gap) + unit,
             *_decided(found),
@@ -531,44 +532,66 @@ def _not_run(tested: Sequence[Tested]) -> Iterator[str]:
 
 
 def draw_gaps(tested: Sequence[Tested]) -> "Figure":
-    """The gaps in R@1 of the claims, a panel for each data set and mode.
+    """The gaps in R@1: a row for each claim, a panel for each data set and mode.
+
+    Gaps of more than `_FARTHEST` points are drawn at the edge, with their size.
 
     Raises:
         SureshotError: matplotlib is not installed.
     """
-    shown = [
-        [f for f in one.findings if f.gap is not None and f.claim.first_measure == "R@1"]
+    found = [
+        {(f.claim.says, f.claim.table): f for f in one.findings if f.gap and _drawn(f.claim)}
         for one in tested
     ]
-    heights = [max(1, len(found)) for found in shown]
-    figure = new_figure(0.5 + 0.55 * len(tested) + 0.2 * sum(heights), width=_WIDE)
-    panels = figure.subplots(len(tested), 1, height_ratios=heights, squeeze=False)[:, 0]
-    for axes, one, found in zip(panels, tested, shown, strict=True):
-        for place, finding in enumerate(reversed(found)):
-            gap, visible = finding.gap, finding.decision.visible
-            assert gap is not None
-            style = BLUE if visible is not None else MUTED
-            if visible is not None:
-                axes.plot([-visible, visible], [place] * 2, color=PALE, lw=7, alpha=0.6, zorder=1)
-            axes.plot([gap.low, gap.high], [place] * 2, color=style, lw=1.4, zorder=2)
-            axes.plot([gap.value], [place], "o", color=style, ms=4, zorder=3)
-            if finding.printed is not None:
-                axes.plot([finding.printed], [place], "D", color=ORANGE, mfc="white", ms=4)
-        names = [f"{'' if f.claim.paper == 'ours' else f.claim.paper + ': '}{f.claim.says}"
-                 for f in reversed(found)]  # fmt: skip
-        axes.axvline(0, color=INK, lw=0.7)
-        axes.set_title(one.name, fontsize=NORMAL, loc="left")
+    rows = list(dict.fromkeys(key for some in found for key in some))[::-1]
+    figure = new_figure(1.0 + 0.2 * len(rows), width=_NAMES + _PANEL * len(tested))
+    panels = figure.subplots(1, len(tested), sharex=True, sharey=True, squeeze=False)[0]
+    for axes, one, findings in zip(panels, tested, found, strict=True):
+        for finding in findings.values():
+            _draw_gap(axes, rows.index((finding.claim.says, finding.claim.table)), finding)
         label_axes(axes, "", "")
-        axes.grid(visible=False, axis="y")
+        axes.axvline(0, color=INK, lw=0.7)
+        axes.set_title("\n".join(words(one.name, _PANEL, SMALL, 5)), fontsize=SMALL, loc="left")
         axes.tick_params(axis="y", length=0)
         axes.spines["left"].set_visible(False)
-        axes.set_yticks(range(len(names)), [words(n, 3.4, SMALL)[0] for n in names], fontsize=SMALL)
-        axes.set_ylim(-0.7, max(1, len(found)) - 0.3)
-    panels[-1].set_xlabel("gap in R@1, points", fontsize=NORMAL)
+    names = {key: f.claim for some in found for key, f in some.items()}
+    labels = [_claim_name(names[key]) for key in rows]
+    panels[0].set_yticks(range(len(rows)), [words(n, _NAMES, SMALL)[0] for n in labels])
+    panels[0].set_ylim(-0.7, max(1, len(rows)) - 0.3)
+    panels[0].set_xlim(-_FARTHEST - 2, _FARTHEST + 2)
+    figure.supxlabel("gap in R@1, points", fontsize=NORMAL)
     return figure
 
 
-_WIDE = 8.0  # inches
+_NAMES, _PANEL = 3.2, 1.7  # inches for the names, and for each data set and mode
+
+
+def _drawn(claim: Claim) -> bool:
+    return claim.first_measure == "R@1" and (claim.paper != "ours" or bool(claim.printed))
+
+
+def _claim_name(claim: Claim) -> str:
+    return claim.says if claim.paper == "ours" else f"{claim.paper}: {claim.says}"
+
+
+def _draw_gap(axes: "Axes", place: int, finding: Finding) -> None:
+    """The interval of a gap, the band of what would not have been seen, and the printed gap."""
+    gap, visible = finding.gap, finding.decision.visible
+    assert gap is not None
+    style = BLUE if visible is not None else MUTED
+    if visible is not None:
+        axes.plot([-visible, visible], [place] * 2, color=PALE, lw=7, alpha=0.6, zorder=1)
+    if finding.printed is not None:
+        printed = min(finding.printed, _FARTHEST)
+        axes.plot([printed], [place], "D", color=ORANGE, mfc="white", ms=4, zorder=2)
+    if abs(gap.value) > _FARTHEST:
+        side = float(np.sign(gap.value))
+        axes.plot([side * _FARTHEST], [place], ">" if side > 0 else "<", color=style, ms=5)
+        where: Any = {"ha": "left" if side > 0 else "right", "va": "center"}
+        axes.text(side * (_FARTHEST + 0.4), place, f"{gap.value:+.0f}", fontsize=SMALL, **where)
+        return
+    axes.plot([gap.low, gap.high], [place] * 2, color=style, lw=1.4, zorder=3)
+    axes.plot([gap.value], [place], "o", color=style, ms=4, zorder=4)
 
 
 def answer_lines(tested: Sequence[Tested]) -> Iterator[str]:

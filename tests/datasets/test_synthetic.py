@@ -75,6 +75,8 @@ def test_no_world_or_another_data_set_is_refused(root, tmp_path):
         SureshotError, match=r"no synthetic dataset\. Write one: sureshot synthetic --to"
     ):
         load_split("synthetic", "test", tmp_path / "nowhere")
+    with pytest.raises(SureshotError, match=r"The variable \$AWAY is not set"):
+        load_split("synthetic", "test", tmp_path / "$AWAY")
     (root / FILE).write_text('{"splits": []}')
     with pytest.raises(SureshotError, match="not as expected"):
         load_split("synthetic", "test", root)

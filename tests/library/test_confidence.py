@@ -263,8 +263,9 @@ def test_a_library_that_has_outgrown_the_card_is_told_of(card):
 def test_a_list_that_is_half_of_the_library_is_none(card):
     flat = said(card, [0.3] * 12, 0.3, videos=12)
     assert flat.confidence.plausible is None and flat[0].plausible is None
-    unsure = replace(flat, status="several plausible")
+    unsure = replace(flat, status="several plausible", searched=20)
     assert "Too many fit about as well for a short list." in unsure.verdict[1]
+    assert "Too many" not in replace(unsure, searched=19).verdict[1]
 
 
 def test_the_card_of_the_index_comes_before_that_of_the_model(place, card, tmp_path):

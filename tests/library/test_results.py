@@ -128,7 +128,7 @@ def sure(status: Status, right: float = 0.57, present: float = 0.8, **values) ->
     confidence = Confidence(right=right, valid_for="mine", **known | values)
     hits = dataclasses.replace(hit(), probability=right), hit(2, "/v/b.mp4")
     made = dataclasses.replace(answer(*hits), status=status, confidence=confidence)
-    return dataclasses.replace(made, present=present)
+    return dataclasses.replace(made, present=present, searched=70)
 
 
 def backwards(found):

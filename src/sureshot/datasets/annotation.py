@@ -30,15 +30,18 @@ def pick(root: Path, *names: str) -> Path:
         if os.path.isfile(root / name):  # noqa: PTH113 - Path.is_file fails at names too long
             return root / name
     if not is_folder_at(root):
-        unset = next((part for part in root.parts if part.startswith("$")), None)
-        if unset is not None:
-            raise SureshotError(
-                f"The variable {unset} is not set; it names the folder of the data."
-            )
+        check_set(root)
         raise SureshotError(f"{root} is not a folder; give the one with the annotation files.")
     raise SureshotError(
         f"{root} has no {' or '.join(names)}; give the folder with the annotation files as root."
     )
+
+
+def check_set(root: Path) -> None:
+    """Refuse a folder in whose path a variable is not set."""
+    unset = next((part for part in root.parts if part.startswith("$")), None)
+    if unset is not None:
+        raise SureshotError(f"The variable {unset} is not set; it names the folder of the data.")
 
 
 def read_lines(path: Path) -> list[str]:

@@ -19,7 +19,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
-from sureshot.datasets.annotation import expecting, read_annotation
+from sureshot.datasets.annotation import check_set, expecting, read_annotation
 from sureshot.datasets.split import SPLITS, Listing, Split
 from sureshot.errors import SureshotError
 from sureshot.settings import Ranged, Within, build, to_values
@@ -363,6 +363,7 @@ def read_part(root: Path, split: str) -> SyntheticSplit:
     """All facts of one split."""
     path = root / FILE
     if not path.exists():
+        check_set(root)
         raise SureshotError(
             f"{root} has no {FILE}; it is no synthetic dataset. "
             f"Write one: sureshot synthetic --to {root}"

@@ -492,8 +492,8 @@ class Answer:
         )
         if known is None or known.plausible == 1 or (unknown and known.plausible is None):
             return ""
-        if known.plausible is None:
-            return " Too many fit about as well for a short list."
+        if known.plausible is None:  # no list exceeds half of the library, and ten are shown
+            return "" if self.searched < 20 else " Too many fit about as well for a short list."
         there = "It's" if known.prior == 1 else "If it's there, it's"
         chance = f"{100 * known.coverage:g}%"
         which = f"{'the first' if self._is_ranked else 'results 1 to'} {known.plausible}"

@@ -64,6 +64,7 @@ def test_videos_in_a_bucket_are_indexed_as_files_are(films: Bucket, library, tmp
     assert (moved.indexed, moved.copied, moved.pruned) == (0, 1, 1)
 
 
+@pytest.mark.slow
 def test_subtitles_in_a_bucket_go_into_an_index_in_a_bucket(bucket, library, tmp_path) -> None:
     db, cue = "s3://films/worded", "1\n00:00:01,000 --> 00:00:02,000\n{}\n"
     bucket.put("v/red.mp4", library.videos / "red.mp4")

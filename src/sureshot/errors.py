@@ -95,6 +95,10 @@ class QueryError(SureshotError):
     code = "query"
 
 
+class NotFiniteError(SureshotError):
+    """A loss, a gradient or a score is no finite number, as where training has diverged."""
+
+
 class MissingPackageError(SureshotError):
     """Something needs packages that the base installation leaves out."""
 

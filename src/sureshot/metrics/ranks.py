@@ -7,7 +7,7 @@ from typing import Literal, assert_never
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
 
-from sureshot.errors import SureshotError
+from sureshot.errors import NotFiniteError, SureshotError
 
 CELLS = 1 << 22  # numbers looked at together
 
@@ -176,7 +176,7 @@ def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
     rows = np.flatnonzero(bad)
     if len(rows):
         column = int(np.argmax(np.isnan(similarity[rows[0]])))
-        raise SureshotError(
+        raise NotFiniteError(
             f"The score of row {rows[0]} with column {column} is NaN ({len(rows)} of {len(bad)} "
             "rows hold one). A score that is not a number has no rank and is never left out; find "
             "what made it: an empty mask, a zero vector, or a model whose training diverged."

@@ -45,9 +45,11 @@ def test_kept_runs_are_done(place, tmp_path):
 
 
 def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
+    plan = place / "plan.toml"
+
     def made(seeds):
         made = research.reproduce(
-            "duq-s3", place / "plan.toml", to=tmp_path, seeds=seeds, cache=place / "cache"
+            "duq-s3", plan, to=tmp_path, seeds=seeds, claims=True, cache=place / "cache"
         )
         return made.runs["duq-s3"]
 
@@ -56,12 +58,12 @@ def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
     (tmp_path / "cut.npz").write_bytes(b"PK cut")
     foreign = [json.dumps(asdict(replace(before[0], key="../../foreign"))).encode()]
     np.savez(tmp_path / "foreign.npz", runs=np.array(foreign))
-    (one,) = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=2).tables
-    assert (one.runs, one.kept) == (8, 4) and not (tmp_path / "runs").exists()
-    assert made(2)[:4] == before  # with the seconds that the first took
+    (one,) = research.forecast("duq-s3", plan, to=tmp_path, seeds=2, claims=True).tables
+    assert (one.runs, one.kept) == (4, 2) and not (tmp_path / "runs").exists()
+    assert made(2)[:2] == before  # with the seconds that the first took
     assert not list(tmp_path.parent.glob("foreign*"))
     table = read_ranks(tmp_path / "duq-s3.npz")[""]
-    assert table.seeds == (0, 0, 0, 0, 1, 1, 1, 1)
+    assert table.seeds == (0, 0, 1, 1)
 
 
 def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):
@@ -76,6 +78,24 @@ def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):
     for act in (research.reproduce, research.forecast):
         with pytest.raises(SureshotError, match="No claim compares rows of duq-1; leave out"):
             act("duq-1", plan, to=tmp_path, claims=True)
+
+
+def test_a_run_that_diverges_costs_its_table_and_no_other_run(place, tmp_path):
+    text = (place / "plan.toml").read_text().replace('"pairs.csv"', f'"{place}/pairs.csv"')
+    text = text.replace('"away/', f'"{place}/away/')
+    text += '[[cases]]\nsystems = ["xpool"]\ntraining = { rate = 10.0, weight_decay = 10.0, '
+    text += "epochs = 40 }\n"  # weights grow a hundredfold with each step
+    (tmp_path / "plan.toml").write_text(text)
+    asked = {"to": tmp_path, "claims": True, "cache": place / "cache"}
+    with pytest.raises(
+        SureshotError,
+        match=r"duq-4 has no page: 2 runs of 6 diverged, the others are kept\. X-Pool, seed 0: "
+        r"(Training stopped|The score of row)",
+    ):
+        research.reproduce("duq-4", tmp_path / "plan.toml", seeds=2, **asked)
+    kept = [json.loads(path.read_text()) for path in (tmp_path / "runs").glob("*.json")]
+    assert len(kept) == 4 and "X-Pool" not in {run["variant"] for run in kept}
+    assert not list(tmp_path.glob("duq-4*"))
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from sureshot.datasets.annotation import read_lines
 from sureshot.datasets.synthetic import read_part
-from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.errors import ArgumentError, NotFiniteError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import claimed_rows
 from sureshot.paths import WHOLE, Shard
@@ -50,7 +50,7 @@ from sureshot.research.reproduction.runs import (
     unpack_runs,
     write_ranks,
 )
-from sureshot.research.training.distributed import broadcast, from_torchrun, rank
+from sureshot.research.training.distributed import broadcast, from_torchrun, rank, world
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
@@ -105,7 +105,8 @@ def reproduce(
     Raises:
         ArgumentError: the part is none, or a plan is wanted and there is none.
         SureshotError: no such table, something is wrong with the plan, its data are not there (the
-            message says which files go where), or a number is not finite.
+            message says which files go where), or runs diverged; the others are kept, and with
+            ``all`` the other tables are made.
     """
     tables = _tables(table, claims=claims)
     if [one.kind for one in tables] == ["costs"]:
@@ -124,7 +125,7 @@ def reproduce(
         for one in tables:
             try:
                 files += work.make(one, runs)
-            except _MissingDataError as error:
+            except (_MissingDataError, NotFiniteError) as error:
                 if table != "all":
                     raise
                 notes.line(f"{one.name}: {error}")
@@ -189,17 +190,31 @@ class _Reproducer:
         for target in targets:
             several = len(table.data) > 1 and target.name != HOME
             page = replace(table, name=f"{table.name}-{target.name}") if several else table
-            made = []
-            wanted = planned_runs(table, target, self.seeds, self.data)[self.part]
-            for number, (variant, recipe) in enumerate(wanted):
-                more = f", {page.name}: {variant.name}, seed {recipe.training.seed}"
-                self.notes.update("runs", number, len(wanted), more)
-                kept = self.folder / RUNS
-                made.append(perform(variant, recipe, target, self.data, kept, self.notes))
-            runs[page.name] = tuple(made)
+            runs[page.name] = made = self.performed(page.name, table, target)
             if self.writes:
                 files += self.page(page, table, target, made)
         return files
+
+    def performed(self, page: str, table: Table, target: Target) -> tuple[Run, ...]:
+        """Make the runs of a page, those that can be made if some diverge."""
+        made, lost = [], list[str]()
+        wanted = planned_runs(table, target, self.seeds, self.data)[self.part]
+        for number, (variant, recipe) in enumerate(wanted):
+            one = f"{variant.name}, seed {recipe.training.seed}"
+            self.notes.update("runs", number, len(wanted), f", {page}: {one}")
+            kept = self.folder / RUNS
+            try:
+                made.append(perform(variant, recipe, target, self.data, kept, self.notes))
+            except NotFiniteError as error:
+                if world() > 1:  # not all processes know of it
+                    raise
+                lost.append(f"{one}: {error}")
+        if lost:
+            raise NotFiniteError(
+                f"{page} has no page: {counted(len(lost), 'run')} of {len(wanted)} diverged, the "
+                f"others are kept. {lost[0]}"
+            )
+        return tuple(made)
 
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""

@@ -222,7 +222,7 @@ def _test(
         seconds=round(seconds, 1),
         milliseconds=round(_milliseconds(scorer, parts[0]), 2),
         corrected=corrected,
-        curve=[entry["score"] for entry in read_log(place / LOG) if entry.get("score")],
+        curve=[entry["score"] for entry in read_log(place / LOG) if entry.get("score") is not None],
         tests=[features.split.title() for features in parts],
     )
     return run, ranks

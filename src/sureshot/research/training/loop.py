@@ -14,7 +14,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
-from sureshot.errors import SureshotError, option
+from sureshot.errors import NotFiniteError, SureshotError, option
 from sureshot.files import replace_file, replace_folder, restore_folder, write_text
 from sureshot.models.model import Model
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
@@ -190,7 +190,7 @@ class TrainState:
                 scaler=self.scaler,
             )
         except SureshotError as error:
-            raise SureshotError(
+            raise NotFiniteError(
                 f"Training stopped in epoch {epoch + 1}, step {step}. {error}{batch}"
             ) from None
         return StepProgress(
@@ -351,7 +351,7 @@ def _finish_epoch(
             with torch.no_grad():
                 score = validate()
             if not math.isfinite(score):
-                raise SureshotError(
+                raise NotFiniteError(
                     f"The score on the validation set is {score} after epoch {epoch}."
                 )
         last = run.config.keep == "last" or validate is None

@@ -20,7 +20,7 @@ demo: $(VENV)/ready
 # Types and shapes take a core each, and the tests as many as there are.
 test: $(VENV)/ready-dev
 	$(MAKE) -j 2 check shapes
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist loadfile
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # What takes minutes: other documents, many machines, every value of every option of every system.
 slow: $(VENV)/ready-dev

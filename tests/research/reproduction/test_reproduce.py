@@ -89,7 +89,7 @@ def test_a_run_that_diverges_costs_its_table_and_no_other_run(place, tmp_path):
     asked = {"to": tmp_path, "claims": True, "cache": place / "cache"}
     with pytest.raises(
         SureshotError,
-        match=r"duq-4 has no page: 2 runs of 6 diverged, the others are kept\. X-Pool, seed 0: "
+        match=r"2 runs of 6 diverged, so duq-4 has no page; the others are kept\. X-Pool, seed 0: "
         r"(Training stopped|The score of row)",
     ):
         research.reproduce("duq-4", tmp_path / "plan.toml", seeds=2, **asked)

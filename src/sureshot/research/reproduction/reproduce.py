@@ -211,8 +211,8 @@ class _Reproducer:
                 lost.append(f"{one}: {error}")
         if lost:
             raise NotFiniteError(
-                f"{page} has no page: {counted(len(lost), 'run')} of {len(wanted)} diverged, the "
-                f"others are kept. {lost[0]}"
+                f"{counted(len(lost), 'run')} of {len(wanted)} diverged, so {page} has no page; "
+                f"the others are kept. {lost[0]}"
             )
         return tuple(made)
 

@@ -84,8 +84,7 @@ def index(
     decode: Annotated[
         Decoded | None,
         typer.Option(
-            help="Frames that are decoded; auto takes key frames of long videos that have enough, "
-            "and leaves out what no other frame needs.",
+            help="Frames that are decoded; auto skips those that the index does not need.",
             show_default="auto",
         ),
     ] = None,

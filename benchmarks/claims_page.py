@@ -675,7 +675,11 @@ def effect_lines(tested: Sequence[Tested]) -> Iterator[str]:
     yield ""
     yield (
         f"All claims: {' / '.join(_DECIDED)} / not run. Of the {len(claims)} that the papers "
-        f"print, {sum(bool(claim.untested) for claim in claims)} cannot be tested on these data."
+        f"print, {sum(bool(claim.untested) for claim in claims)} cannot be tested on these data. "
+        "R@1 is the share of queries whose right video comes first. *As printed* are the papers' "
+        "equations as they stand, *well-posed* with their faults fixed. *Ruled out*: no gain is "
+        "seen, and one as large as printed would have been. *No verdict*: fewer than "
+        f"{LEAST_SEEDS} seeds."
     )
 
 
@@ -699,7 +703,7 @@ def _power(tested: Sequence[Tested]) -> str:
     parts = [f"{says} ({_size(gap)})" for says, gap in works.items()]
     return (
         "For eta, yes. Eta estimates which negatives in a batch are really positives; with the "
-        f"ground truth in its place, results improve: {_listed(parts)}. By the numbers alone, "
+        f"ground truth in its place, results improve: {'; '.join(parts)}. By the numbers alone, "
         f"{visible}. {spreads}"
     )
 

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,21 @@ def test_runs_differ_and_none_goes_on_from_another(items, states, network, tmp_p
     other = trained(items, states, tmp_path, run=1)
     assert not torch.allclose(other.text.weight, network.text.weight, atol=1e-4)
     trained(items[:4], states[:4], tmp_path, run=1)
-    assert len(list(tmp_path.iterdir())) == 2
+    elsewhere = untrained()
+    elsewhere.restart_maps(seed=1)
+    train(elsewhere, items, states, SETTINGS, 1, tmp_path)
+    assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_run_that_is_there_is_read_whatever_number_is_asked_for(items, states, tmp_path):
+    first = train(untrained(), items, states, SETTINGS, 0, tmp_path)
+    (path,) = tmp_path.iterdir()
+    written = path.stat().st_mtime_ns
+    network = untrained()
+    assert train(network, items, states, replace(SETTINGS, runs=3), 0, tmp_path) == first
+    assert first.seconds > 0 and path.stat().st_mtime_ns == written
+    kept = torch.load(path, weights_only=True)["trained"]
+    assert all(torch.equal(weight, kept[name]) for name, weight in network.trained().items())
 
 
 def test_a_share_is_smaller_only_while_validation_cannot_tell():

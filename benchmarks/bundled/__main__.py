@@ -7,8 +7,9 @@
 Stages: what enters the tuned blocks of the image network for every frame; what the networks as
 they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
 the way from the first weights to these; recalls. Each stage is kept in the folder, and a stage in
-pieces of a minute or two, so it may be killed at any time and goes on when called again.
-``results.json`` there has the recalls, the losses and the seconds that each stage took.
+pieces of a minute or two, so it may be killed at any time and goes on when called again; a call
+for more runs begins with those that are there. ``results.json`` in a folder for each model has the
+recalls, the losses and the seconds that each stage took.
 
 With ``--write`` the weights go into the package, and what knows them is made next: bank,
 calibration card, model card, documents. ``--set`` changes settings of the training, ``--part``
@@ -82,6 +83,12 @@ class Results:
         seconds = self.found.setdefault("seconds", {})
         seconds[stage] = round(seconds.get(stage, 0.0) + now - self._began, 1)
         self._began = now
+        self._keep()
+
+    def took(self, stage: str, seconds: float) -> None:
+        """A stage that knows how long it took, maybe in an earlier call."""
+        self.found.setdefault("seconds", {})[stage] = round(seconds, 1)
+        self._began = time.monotonic()
         self._keep()
 
     def once(self, stage: str, name: str, make: Callable[[], Any]) -> Any:
@@ -176,7 +183,7 @@ def tune(
     device: str = "cpu",
 ) -> Tuned:
     """States, features, maps and runs, each measured on validation."""
-    folder, found = results.path.parent, results.found
+    found = results.found
     found["settings"] = asdict(settings)
     data = _read(sets, without, asked, settings.block, to, results, device)
     network = Network(settings.layers, settings.block).to(device)
@@ -185,7 +192,7 @@ def tune(
     features = maps.features_of(
         network, items, states, to / "features", partial(results.lap, "features")
     )
-    maps.fit(network, items, features, folder)
+    maps.fit(network, items, features, to)
     results.lap("maps")
     del features
     first = {name: weight.clone() for name, weight in network.trained().items()}
@@ -194,8 +201,8 @@ def tune(
     for run in range(settings.runs):
         name = f"run {run + 1}"
         tuned.put(first, 0.0)
-        lap = partial(results.lap, name)
-        found[f"losses of {name}"] = train(network, items, states, settings, run, folder, leg, lap)
+        found[f"losses of {name}"], seconds = train(network, items, states, settings, run, to, leg)
+        results.took(name, seconds)
         results.measured(name, network, data.validation)
         tuned.ends.append({n: weight.clone() for n, weight in network.trained().items()})
     return tuned

@@ -15,6 +15,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -55,6 +56,13 @@ class Settings:
     agree: float = 0.0  # weight of the contrast of an item's captions with each other
 
 
+class Run(NamedTuple):
+    """The mean loss of each epoch, and how long it took."""
+
+    losses: list[float]
+    seconds: float
+
+
 def train(
     network: Network,
     items: Sequence[Item],
@@ -64,7 +72,7 @@ def train(
     folder: Path,
     leg: int = LEG,
     kept: Callable[[], None] = lambda: None,
-) -> list[float]:
+) -> Run:
     """Train a network in one run; a stopped run goes on where it was last kept.
 
     Every step draws numbers of its own, so that a run ends with the same weights however often it
@@ -79,9 +87,6 @@ def train(
         folder: where it is kept.
         leg: steps between two times that it is kept.
         kept: is called then.
-
-    Returns:
-        The mean loss of each epoch.
     """
     videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
     an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
@@ -89,17 +94,17 @@ def train(
     per_epoch = len(an_epoch) // settings.batch
     steps = settings.epochs * per_epoch
     optimizer, schedule = _optimizer(network, settings, steps)
-    path = folder / f"run-{run}-{_digest(items, settings)}.pt"
-    first, losses, order = 0, [0.0] * settings.epochs, an_epoch
+    path = folder / f"run-{run}-{_digest(items, settings, network)}.pt"
+    first, losses, seconds, order = 0, [0.0] * settings.epochs, 0.0, an_epoch
     if path.exists():
         state = torch.load(path, weights_only=True, map_location=network.device)
         network.load_state_dict(state["trained"], strict=False)
-        first, losses = state["step"], state["losses"]
+        first, losses, seconds = state["step"], state["losses"], state["seconds"]
         if first < steps:
             optimizer.load_state_dict(state["optimizer"])
             schedule.load_state_dict(state["schedule"])
     network.train()
-    began = time.monotonic()
+    began = time.monotonic() - seconds
     for step in range(first, steps):
         epoch, place = divmod(step, per_epoch)
         if place == 0 or step == first:
@@ -115,7 +120,9 @@ def train(
         losses[epoch] += loss.item() / per_epoch
         if (step + 1) % leg and step + 1 < steps:
             continue
-        state = {"step": step + 1, "losses": losses, "trained": network.trained()}
+        seconds = time.monotonic() - began
+        state = {"step": step + 1, "losses": losses, "seconds": seconds}
+        state["trained"] = network.trained()
         if step + 1 < steps:
             state |= {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
         with replace_file(path) as fresh:
@@ -124,10 +131,10 @@ def train(
         print(
             f"run {run + 1}, step {step + 1} of {steps}, epoch {epoch + 1}: "
             f"loss {losses[epoch] * per_epoch / (place + 1):.3f}, "
-            f"{(time.monotonic() - began) / (step + 1 - first):.1f} s a step",
+            f"{seconds / (step + 1):.1f} s a step",
             flush=True,
         )
-    return losses
+    return Run(losses, seconds)
 
 
 def _order(
@@ -151,10 +158,14 @@ def contrast(logits: Float[Tensor, "a b"], right: Float[Tensor, "a b"]) -> Tenso
     return -(right / right.sum(1, keepdim=True) * log).sum(1).mean()
 
 
-def _digest(items: Sequence[Item], settings: Settings) -> str:
+def _digest(items: Sequence[Item], settings: Settings, network: Network) -> str:
     """A name for what is trained, on what and how, so that no run goes on from another's state."""
     what = (digest_of(items), replace(settings, runs=1))
-    return hashlib.sha256(repr(what).encode()).hexdigest()[:12]
+    digest = hashlib.sha256(repr(what).encode())
+    for name, weight in network.trained().items():
+        digest.update(name.encode())
+        digest.update(weight.cpu().numpy().tobytes())
+    return digest.hexdigest()[:12]
 
 
 def _optimizer(

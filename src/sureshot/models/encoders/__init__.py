@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 __all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
 
 
-def load_encoder(name: str, device: str | None = None, engine: str | None = None) -> Encoder:
+def load_encoder(
+    name: str, device: str | None = None, engine: str | None = None, *, patches: bool = True
+) -> Encoder:
     """The encoder of this name, its weights not yet read where that can wait.
 
     Args:
@@ -24,19 +26,20 @@ def load_encoder(name: str, device: str | None = None, engine: str | None = None
         device: torch device such as ``cpu`` or ``cuda``; None takes a GPU where there is one.
         engine: ``onnxruntime``, ``openvino`` or ``torch``, which the bundled models and ``bridge``
             know; None takes the first that works.
+        patches: False leaves out the patches of frames where that saves time.
     """
     if name in ("bundled", "bundled-bf16", "bridge"):
         from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
 
         if name == "bridge":
-            return BridgeEncoder(device, engine=engine)
+            return BridgeEncoder(device, engine=engine, patches=patches)
         precision: Precision = "f32" if name == "bundled" else "bf16"
-        return BundledEncoder(device, engine=engine, precision=precision)
+        return BundledEncoder(device, engine=engine, precision=precision, patches=patches)
     kind = _kind_of(name)
     if kind == "sureshot-bundled":
         from sureshot.models.encoders.bundled import BundledEncoder
 
-        return BundledEncoder(device, engine=engine, folder=Path(name))
+        return BundledEncoder(device, engine=engine, folder=Path(name), patches=patches)
     if engine not in (None, "torch"):
         raise ModelError(
             f"The model {name} computes with torch alone; leave out {option('engine')}."

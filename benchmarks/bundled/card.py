@@ -117,7 +117,7 @@ def _training(found: Mapping[str, Any]) -> str:
     lines = [
         f"Tuned are {settings['layers']} of 6 layers and {blocks} of 21 blocks.",
         f"The mean of {settings['runs']} runs of {settings['epochs']} epochs on "
-        f"{items['msrvtt']:,} MSR-VTT *train* videos, {items['flickr8k']:,} Flickr8k *train* ",
+        f"{items['msrvtt']:,} MSR-VTT *train* videos, {items['flickr8k']:,} Flickr8k *train*",
         f"photos and {photographs:,} captioned photographs: the first weights plus "
         f"{found['share']:g} of their mean change. The runs took {seconds / 3600:.1f} hours.",
         "Recalls without the hub correction:",

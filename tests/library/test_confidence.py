@@ -347,4 +347,5 @@ def test_of_very_few_videos_one_is_right_if_any_is(tmp_path, count):
         assert len(shares) == count and sum(shares) >= answer.present - 1e-9
         assert shares == sorted(shares, reverse=True) and shares[0] <= answer.present + 1e-9
         later = "that only a later one is" in str(answer.verdict)
-        assert not later or (count > 1 and sum(shares[1:]) > 0.005)
+        # Rounded so that three percentages come to 100, a third of one may be shown as 1.
+        assert not later or (count > 1 and sum(shares[1:]) > 0.003)

@@ -29,7 +29,7 @@ def test_the_page_has_what_was_found_and_keeps_its_text():
         "(sun): `python -m benchmarks.quality rooms` | 90 | 58.0 / 86.0 / 93.0 |",
         "0.75 of their mean score with the 16 nearest of 4095 training captions",
         "9,400 captioned photographs",
-        "The runs took 2.0 hours",
+        "A run took 1.0 hours",
         "| clips | 80.0 / 99.0 / 100.0 | 72.0 (70.0 to 74.0) / 98.0 (98.0 to 98.0)",
     ):
         assert part in filled, part

@@ -112,14 +112,14 @@ def _training(found: Mapping[str, Any]) -> str:
     """What was trained on, how long, and how far single runs are from each other."""
     settings, items = found["settings"], found["items"]
     photographs = sum(n for name, n in items.items() if name not in ("msrvtt", "flickr8k"))
-    seconds = sum(n for name, n in found["seconds"].items() if name.startswith("run "))
+    hours = [n / 3600 for name, n in found["seconds"].items() if name.startswith("run ")]
     blocks = 21 - settings["block"]
     lines = [
         f"Tuned are {settings['layers']} of 6 layers and {blocks} of 21 blocks.",
         f"The mean of {settings['runs']} runs of {settings['epochs']} epochs on "
         f"{items['msrvtt']:,} MSR-VTT *train* videos, {items['flickr8k']:,} Flickr8k *train*",
         f"photos and {photographs:,} captioned photographs: the first weights plus "
-        f"{found['share']:g} of their mean change. The runs took {seconds / 3600:.1f} hours.",
+        f"{found['share']:g} of their mean change. A run took {np.mean(hours):.1f} hours.",
         "Recalls without the hub correction:",
         "",
         "| data | R@1 / 5 / 10 of the mean | of a run alone: mean (range) |",

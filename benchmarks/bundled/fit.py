@@ -12,7 +12,7 @@ nearly as good on what is like the training, and better on other pictures.
 import hashlib
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -71,7 +71,6 @@ def train(
     run: int,
     folder: Path,
     leg: int = LEG,
-    kept: Callable[[], None] = lambda: None,
 ) -> Run:
     """Train a network in one run; a stopped run goes on where it was last kept.
 
@@ -86,7 +85,6 @@ def train(
         run: its number, by which it differs from others.
         folder: where it is kept.
         leg: steps between two times that it is kept.
-        kept: is called then.
     """
     videos = [row for row, item in enumerate(items) if item.family == "msrvtt"]
     an_epoch = np.array([*range(len(items)), *videos * (settings.videos - 1)])
@@ -127,7 +125,6 @@ def train(
             state |= {"optimizer": optimizer.state_dict(), "schedule": schedule.state_dict()}
         with replace_file(path) as fresh:
             torch.save(state, fresh)
-        kept()
         print(
             f"run {run + 1}, step {step + 1} of {steps}, epoch {epoch + 1}: "
             f"loss {losses[epoch] * per_epoch / (place + 1):.3f}, "

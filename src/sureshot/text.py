@@ -68,10 +68,10 @@ def time_range(start: float, end: float) -> str:
     """A range of clock times, its end rounded up so that the range holds what it names.
 
     Examples:
-        >>> time_range(61.2, 90.1)
-        '1:01-1:31'
+        >>> time_range(61.2, 90.1), time_range(5.0, 10.000000000000002)
+        ('1:01-1:31', '0:05-0:10')
     """
-    return f"{timecode(start)}-{timecode(float(math.ceil(end)))}"
+    return f"{timecode(start)}-{timecode(float(math.ceil(round(end, 3))))}"
 
 
 def printable(path: str | Path) -> str:

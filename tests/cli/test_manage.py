@@ -53,7 +53,8 @@ def test_the_videos_are_listed_with_what_failed_and_why(sureshot, db, tmp_path):
     assert count == "2 videos, 3 s; 1 could not be indexed"
     _, narrow = in_terminal("list", "--db", db, columns=40)
     assert "…" not in narrow
-    assert sureshot("list", "--db", db, "--folder", "/none").out == "0 videos, 0 s\n"
+    nothing = "0 videos, 0 s\nnote: Nothing is indexed at or below /none.\n"
+    assert sureshot("list", "--db", db, "--folder", "/none").out == nothing
 
 
 def test_a_list_is_json_and_csv_with_the_same_values(sureshot, db):

@@ -186,7 +186,13 @@ def test_hits_by_words_say_nothing_about_pictures(searcher, carded, place, tmp_p
         said = JudgedMoment(first.path, number < 12, 0.0, 1.0, source="subtitles")
         seen = JudgedMoment(first.path, False, first.start, first.end)
         labels.append(Label(one.query, (said, seen) if number < 12 else (said,)))
-    assert calibrated(searcher, written(tmp_path / "labels", labels)).card == carded
+    with pytest.raises(SureshotError, match="0 judged queries besides 24 found by words"):
+        calibrated(searcher, written(tmp_path / "labels", labels))
+    others = place.labels[24:30]
+    alone = calibrated(searcher, written(tmp_path / "others", others)).card
+    assert alone.personal.queries == 6 and alone != carded
+    both = calibrated(searcher, written(tmp_path / "both", [*labels, *others])).card
+    assert both.personal == alone.personal and both.first == alone.first
 
 
 def test_searches_for_what_is_not_here_lower_the_prior(searcher, carded, place, tmp_path):

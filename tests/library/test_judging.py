@@ -43,7 +43,7 @@ class Person:
         return self.verdicts.pop(0)
 
     def judge(self, searcher, query, limit=3):
-        found = judge_query(searcher, query, limit, self.ask, self.ask_more)
+        found = judge_query(searcher, query, self.ask, self.ask_more, {"limit": limit})
         assert not self.verdicts
         return found
 

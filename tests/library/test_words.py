@@ -12,9 +12,9 @@ import sureshot
 from sureshot import library
 from sureshot.errors import ArgumentError
 from sureshot.library.judging import judge_query
+from sureshot.library.query_checks import phrase_of
 from sureshot.library.results import LineMatch
 from sureshot.library.search import open_index
-from sureshot.library.words import phrase_of
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
@@ -242,7 +242,7 @@ def test_an_everyday_word_is_not_meant_by_lines_the_more_there_are(
     cues = (cue.format(n, n // 10, n % 10, kind) for n, kind in enumerate(KINDS, 1))
     (videos / "film.en.srt").write_text("".join(cues))
     run()
-    said = [hit.probability for hit in search(tmp_path, query) if hit.lines]
+    said = [hit.probability or 0.0 for hit in search(tmp_path, query) if hit.lines]
     assert (max(said, default=0.0) > 0.7) == likely
     assert likely or max(said, default=0.0) < 0.3
 
@@ -264,13 +264,17 @@ def test_lines_of_one_moment_are_no_likelier_together_than_any_line(tmp_path, vi
     (videos / "film.en.srt").write_text("".join(map(cue.format, range(1, 3))))
     run()
     (hit,) = (hit for hit in search(tmp_path, query) if hit.lines)
-    assert len(hit.lines) == 2 and hit.probability < 0.5
+    assert len(hit.lines) == 2 and (hit.probability or 0.0) < 0.5
 
 
 def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     run()
     label = judge_query(
-        open_index(tmp_path / "db"), "swordfish", 1, lambda hit: "yes", lambda shown: "absent"
+        open_index(tmp_path / "db"),
+        "swordfish",
+        lambda hit: "yes",
+        lambda shown: "absent",
+        {"limit": 1},
     )
     assert [moment.source for moment in label.moments] == ["subtitles"]
     assert label.state == "present" and label.of_frames().state == "not found"

@@ -137,7 +137,9 @@ def remove(
         return 0
     console().print(f"{counted(removed, 'video')} removed from the index; no file was touched.")
     if exclude:
-        console().print("Excluded from now on; `sureshot index --include PATH` reverts that.")
+        console().print(
+            "Excluded from now on; `sureshot index FOLDER --include PATH` reverts that."
+        )
     elif any(exists_at(path) for path in paths):
         console().print(
             "The next `sureshot index` brings back what is still there, unless --exclude."

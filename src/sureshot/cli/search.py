@@ -145,7 +145,7 @@ def judge(
         terminal.print_json(result.to_dict())
     else:
         out.print(repr(result), soft_wrap=True)
-        if result.judged >= result.needed:
+        if result.is_enough:
             named = [] if to is None else ["--labels", terminal.short(to)]
             placed = [] if db is None else ["--db", db]
             out.print(shlex.join(["sureshot", "calibrate", *named, *placed]), soft_wrap=True)
@@ -168,7 +168,9 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
         kept.remove(labels[remove - 1].query)
         if not as_json:
             out.print(f"Taken back: {plain(labels[remove - 1].query)}. {kept.summary}")
-            out.print("`sureshot calibrate` learns from those that are left.")
+            forget = "`sureshot calibrate --forget` goes back to the model's own percentages."
+            learn = "`sureshot calibrate` learns from those that are left."
+            out.print(learn if kept.is_enough else forget)
             return 0
     if as_json:
         values = [
@@ -184,13 +186,13 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
     return 0
 
 
-def judge_answer(searcher: "Searcher", query: str, limit: int) -> None:
+def judge_answer(searcher: "Searcher", query: str, options: "Mapping[str, Any]") -> None:
     """Ask about the best hits of a search that was just answered; learn from such searches."""
     out = terminal.console(err=True)
     desk = _Desk(out)
-    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, limit=limit)
+    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, **options)
     out.print(kept.summary)
-    if len(kept) >= kept.needed:
+    if kept.is_enough:
         try:
             said = repr(library.calibrate(db=searcher))
         except SureshotError as error:  # such as a model that needs more; what was judged is kept
@@ -226,7 +228,8 @@ class _Desk:
 
     def ask_more(self, shown: int) -> "Verdict":
         """What to do where none was right."""
-        self._out.print(f"None of {counted(shown, 'video')} is right: {_keys(_NONE)}")
+        none = f"None of {counted(shown, 'video')} is right" if shown else "No words here are that"
+        self._out.print(f"{none}: {_keys(_NONE)}")
         return self._answer("and now? ", _NONE)
 
     def _answer(self, prompt: str, known: "Mapping[str, Verdict]") -> "Verdict":
@@ -492,7 +495,7 @@ def search(
             "correct": correct,
             "coverage": _share(coverage, "coverage", above=True),
             "min": _share(min, "min"),
-            "prior": _share(prior, "prior", above=True, whole=True) if prior else None,
+            "prior": _prior(prior),
             "present": present,
         }
     else:  # which refuses them
@@ -509,7 +512,9 @@ def search(
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
         _show(one, show, searcher.store.settings.frame_rate, explain, play)
         if ask:
-            judge_answer(searcher, one.query, limit if limit < 3 else 3)
+            few = limit if limit < 3 else 3  # `min` is an option here
+            options = chosen | {"limit": few, "merge_copies": merge_copies}
+            judge_answer(searcher, one.query, options)
     return 0
 
 
@@ -580,6 +585,10 @@ def export(
     chosen: Chosen,
     sort: Sort = "best",
     per_video: PerVideo = None,
+    merge_copies: MergeCopies = True,
+    correct: Correct = True,
+    prior: Prior = None,
+    present: Present = False,
     min: Annotated[
         str,
         typer.Option(
@@ -608,6 +617,10 @@ def export(
         "limit": limit,
         "sort": sort,
         "per_video": per_video,
+        "merge_copies": merge_copies,
+        "correct": correct,
+        "prior": _prior(prior),
+        "present": present,
     }
     answer = searcher.search(" ".join(words), **wanted)
     rate = searcher.store.settings.frame_rate
@@ -626,12 +639,17 @@ def export(
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
         out = terminal.console()
-        terminal.print_answers(out, [answer], dated=_is_dated(sort, chosen))
+        terminal.print_answer(out, answer, dated=_is_dated(sort, chosen))
+        terminal.print_footnote(out, answer, hint=False)
         for path in clips.written:
             terminal.print_path(out, "wrote", terminal.short(path))
         terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
         terminal.print_notes(out, [clips.remark] if clips.remark else [])
     return 1 if clips.failed else 0
+
+
+def _prior(text: str | None) -> float | None:
+    return _share(text, "prior", above=True, whole=True) if text else None
 
 
 def _share(text: str, name: str, *, above: bool = False, whole: bool = False) -> float:

@@ -265,10 +265,14 @@ def print_answers(out: Console, answers: Iterable[Answer], *, dated: bool = Fals
         print_footnote(out, shown)
 
 
-def print_footnote(out: Console, answer: Answer) -> None:
-    """Where the percentages of an answer come from, or what its scores are worth."""
+def print_footnote(out: Console, answer: Answer, *, hint: bool = True) -> None:
+    """Where the percentages of an answer come from, or what its scores are worth.
+
+    ``hint`` is whether to say what makes them truer.
+    """
     if answer.hits and answer.note:
-        out.print(Text(plain(f"{answer.note} {answer.hint}".strip()), "dim"))
+        said = f"{answer.note} {answer.hint if hint else ''}"
+        out.print(Text(plain(said.strip()), "dim"))
 
 
 def print_answer(
@@ -398,6 +402,7 @@ def print_videos(out: Console, page: "VideoPage") -> None:
         print_table(out, table)
     failed = f"; {page.failed} could not be indexed" if page.failed else ""
     out.print(page.text + failed)
+    print_notes(out, [page.note] if page.note else [])
 
 
 def videos_of(hit: Hit) -> list[str]:

@@ -167,11 +167,14 @@ def _adapted(
     """The card of the model, or what holds for any, moved towards judgements."""
     model, bank = searcher.encoder.fingerprint, searcher.bank
     card, _ = model_card(searcher.encoder.name, model, bank)
+    words, labels = len(labels), [label for label in labels if not label.is_of_words]
+    words -= len(labels)
     if len(labels) < (needed := QUERIES if card is None else JUDGED):
         other = f", or learn from captioned photographs: {option('reference', 'FOLDER')}"
+        besides = f" besides {words} found by words, which they don't learn from" if words else ""
         raise SureshotError(
-            f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}; {needed} "
-            f"are needed. Judge some more with `sureshot judge`{'' if card else other}."
+            f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}{besides}; "
+            f"{needed} are needed. Judge some more with `sureshot judge`{'' if card else other}."
         )
     known = []
     for number, label in enumerate(labels, 1):

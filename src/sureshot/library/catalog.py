@@ -45,6 +45,7 @@ class Contents:
         excluded: patterns of what is left out.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         absent: number of them for what is not here.
+        judged_words: number of them that percentages learn nothing from.
         away: videos whose folder or disk is not there now.
         away_folders: the folders that they are in.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
@@ -64,6 +65,7 @@ class Contents:
     excluded: tuple[str, ...] = ()
     judged: int = 0
     absent: int = 0
+    judged_words: int = 0
     away: int = 0
     away_folders: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
@@ -90,7 +92,9 @@ class Contents:
         ]
         if self.judged:
             needed = judgements_needed(settings.model, self.fingerprint)
-            summary = judging_summary(self.judged, self.absent, needed=needed)
+            summary = judging_summary(
+                self.judged, self.absent, needed=needed, of_words=self.judged_words
+            )
             lines.append(f"Judged      {summary}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
@@ -103,7 +107,7 @@ class Contents:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         values = asdict(self)
-        del values["absent"]
+        del values["absent"], values["judged_words"]
         return {
             "schema": JSON_SCHEMA,
             **values,
@@ -246,7 +250,11 @@ def _judged(location: str) -> dict[str, int]:
     """How many searches of an index were judged; none where that cannot be read."""
     with contextlib.suppress(SureshotError):
         labels = read_labels(labels_of_index(location))
-        return {"judged": len(labels), "absent": sum(one.state == "absent" for one in labels)}
+        return {
+            "judged": len(labels),
+            "absent": sum(one.state == "absent" for one in labels),
+            "judged_words": sum(one.is_of_words for one in labels),
+        }
     return {}
 
 

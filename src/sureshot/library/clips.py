@@ -167,12 +167,16 @@ def _cut_hits(
                 cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
             written.append(target)
             said = subtitles(lines(hit.path), start, end) if lines else {}
-            for language, text in said.items():
-                sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
-                _write(sidecar, text, overwrite)
-                written.append(sidecar)
         except SureshotError as error:
             failed.append((target, str(error)))
+            continue
+        for language, text in said.items():
+            sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
+            try:
+                _write(sidecar, text, overwrite)
+                written.append(sidecar)
+            except SureshotError as error:
+                failed.append((sidecar, str(error)))
     return written, failed
 
 

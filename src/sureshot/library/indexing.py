@@ -25,7 +25,7 @@ from sureshot.library.encoding import (
     pack_videos,
     record_of,
 )
-from sureshot.library.lines import Wanted, Words, read_words
+from sureshot.library.lines import Wanted, Words, check_words, read_words
 from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
 from sureshot.media.discover import (
@@ -341,10 +341,14 @@ def _include_again(store: Store, patterns: Sequence[str]) -> None:
     for pattern in map(as_pattern, patterns):
         names = [name for name in (pattern, glob.escape(pattern)) if name in known]
         if not names:
-            are = f"these are: {', '.join(map(plain, known))}" if known else "nothing is"
-            raise QueryError(f"{plain(pattern)} is not excluded; {are}.")
+            raise _not_excluded(pattern, known)
         chosen += names
     store.set_excluded(chosen, excluded=False)
+
+
+def _not_excluded(pattern: str, known: Sequence[str]) -> QueryError:
+    are = f"these are: {', '.join(map(plain, known))}" if known else "nothing is"
+    return QueryError(f"{plain(pattern)} is not excluded; {are}.")
 
 
 _MOST_THREADS = 64
@@ -446,6 +450,9 @@ def index(
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     settings = replace(settings, **given)
+    check_words(words, speech)
+    if is_new and include:  # before an index is made, whose settings would stay
+        raise _not_excluded(as_pattern(include[0]), ())
     with ExitStack() as held:
         cluster = None if ray is None else held.enter_context(on_ray(ray))
         encoder = load_searchable(settings.model, device, engine)

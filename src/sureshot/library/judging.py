@@ -1,8 +1,9 @@
 """Judging hits: somebody looks at the best hits of a query and says which are right."""
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+import itertools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,9 +20,10 @@ from sureshot.library.labels import (
     together,
     write,
 )
-from sureshot.library.query_checks import clean
+from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
+from sureshot.library.video_filter import VideoFilter
 from sureshot.paths import absolute, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store
@@ -94,7 +96,19 @@ class Judgements:
     @property
     def summary(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
-        return judging_summary(len(self), self.count("absent"), "judged", self.needed)
+        return judging_summary(
+            len(self), self.count("absent"), "judged", self.needed, of_words=self.of_words
+        )
+
+    @property
+    def of_words(self) -> int:
+        """Judged queries that percentages learn nothing from."""
+        return sum(label.is_of_words for label in self)
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether percentages can be learned."""
+        return len(self) - self.of_words >= self.needed
 
     def _check(self) -> None:
         try:
@@ -116,13 +130,15 @@ def judgements_needed(model: str, fingerprint: str) -> int:
     return JUDGED if any(place.exists() for place in places) else QUERIES
 
 
-def judging_summary(judged: int, absent: int, word: str = "", needed: int = JUDGED) -> str:
+def judging_summary(
+    judged: int, absent: int, word: str = "", needed: int = JUDGED, *, of_words: int = 0
+) -> str:
     """How many searches are judged, and what more of them would bring, in sentences.
 
     Args:
         absent: number of them for what is not here.
         word: follows their number, such as ``judged``.
-        needed: as of `Judgements`.
+        needed, of_words: as of `Judgements`.
 
     Examples:
         >>> judging_summary(101, 1, "judged")
@@ -130,16 +146,18 @@ def judging_summary(judged: int, absent: int, word: str = "", needed: int = JUDG
     """
     head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
     head += f", {absent} of them for what is not here" if absent else ""
-    return f"{head}. {next_step(judged, needed)}".rstrip()
+    return f"{head}. {next_step(judged, needed, of_words)}".rstrip()
 
 
-def next_step(judged: int, needed: int = JUDGED) -> str:
+def next_step(judged: int, needed: int = JUDGED, of_words: int = 0) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing."""
+    judged -= of_words
+    words = f"{of_words} found by words, from which percentages don't learn. " if of_words else ""
     if judged >= ENOUGH:
-        return ""
+        return words.rstrip()
     if judged < needed:
-        return f"{needed - judged} more, and percentages can be learned from them."
-    return f"Enough to learn from; more, up to {ENOUGH}, make the percentages better."
+        return f"{words}{needed - judged} more, and percentages can be learned from them."
+    return f"{words}Enough to learn from; more, up to {ENOUGH}, make the percentages better."
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -154,6 +172,7 @@ class JudgingSession:
         not_found: number of them of which no hit shown was right.
         left: queries of this session that are not judged yet.
         needed: queries that percentages are learned from, at least.
+        of_words: judged queries that they learn nothing from.
         repaired: whether half a line at the end of the file, left by a loss of power, was dropped.
         interrupted: whether Ctrl-C ended the session.
     """
@@ -165,6 +184,7 @@ class JudgingSession:
     not_found: int
     left: int
     needed: int = JUDGED
+    of_words: int = 0
     repaired: bool = False
     interrupted: bool = False
 
@@ -180,7 +200,12 @@ class JudgingSession:
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
         head += f"; {self.left} left, which the same command asks" if self.left else ""
-        return f"{head}.\n{next_step(self.judged, self.needed)}".rstrip()
+        return f"{head}.\n{next_step(self.judged, self.needed, self.of_words)}".rstrip()
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether percentages can be learned."""
+        return self.judged - self.of_words >= self.needed
 
 
 def judge(
@@ -235,7 +260,7 @@ def judge(
 
                 answer = searcher.search(query, limit=limit, per_video=1, correct=False)
                 draw_hits(answer, searcher.store.settings.frame_rate, Path(explain))
-            label = judge_query(searcher, query, limit, ask, ask_more)
+            label = judge_query(searcher, query, ask, ask_more, {"limit": limit})
             if label == "quit":
                 break
             if label != "skip":
@@ -250,6 +275,7 @@ def judge(
         not_found=kept.count("not found"),
         left=len(kept.left(left)),
         needed=kept.needed,
+        of_words=kept.of_words,
         repaired=kept.repaired,
         interrupted=interrupted,
     )
@@ -261,16 +287,22 @@ def judge_again(
     ask: Callable[[Hit], Verdict],
     *,
     ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
-    limit: int = 3,
+    **options: Any,
 ) -> Judgements:
     """Let somebody judge the best hits of one query, also one that was judged before.
 
     What is said now is kept in the index, also where not all hits were judged, and holds where
-    earlier judgements say otherwise. The other arguments are those of `judge`.
+    earlier judgements say otherwise.
+
+    Args:
+        options: those of `Searcher.search` that choose videos and hits. Where only some videos
+            were searched, nothing is kept of what the library as a whole has.
+
+    The other arguments are those of `judge`.
     """
     kept = Judgements.of_index(searcher.store.location)
     with contextlib.suppress(KeyboardInterrupt):
-        label = judge_query(searcher, clean(query), limit, ask, ask_more, keep_begun=True)
+        label = judge_query(searcher, clean(query), ask, ask_more, options, keep_begun=True)
         if isinstance(label, Label):
             kept.add(label)
     return kept
@@ -315,24 +347,27 @@ def _with_digests(label: Label, store: Store) -> Label:
 def judge_query(
     searcher: Searcher,
     query: str,
-    limit: int,
     ask: Callable[[Hit], Verdict],
     ask_more: Callable[[int], Verdict],
+    options: Mapping[str, Any],
     *,
     keep_begun: bool = False,
 ) -> Label | Literal["skip", "quit"]:
     """What somebody says of the best hits of one query; the other arguments are those of `judge`.
 
     Args:
+        options: those of `Searcher.search` that choose videos and hits.
         keep_begun: whether "quit" after the first hit ends the query with what was said till then.
 
     Returns:
         The label, or how the query ended without one.
     """
+    chosen = {one.name for one in fields(VideoFilter) if options.get(one.name) is not None}
+    everywhere = not chosen and not phrase_of(query)  # whether all that there is was looked at
     while True:
         moments: list[JudgedMoment] = []
         verdict: Verdict = "no"
-        for page in _pages(searcher, query, limit):
+        for page in _pages(searcher, query, options):
             for hit in page:
                 verdict = ask(hit)
                 if verdict not in ("yes", "no"):
@@ -354,23 +389,28 @@ def judge_query(
             if verdict != "more":
                 break
         else:
-            verdict = "absent"  # every video was looked at
+            verdict = "absent" if everywhere else "unknown"
         if verdict == "skip" or (verdict == "quit" and not (keep_begun and moments)):
             return verdict
         if verdict != "again":
-            label = Label(query, tuple(moments), verdict == "absent" and not found)
+            absent = verdict == "absent" and not found and not chosen
+            label = Label(query, tuple(moments), absent)
             return _with_digests(label, searcher.store)
 
 
-def _pages(searcher: Searcher, query: str, limit: int) -> Iterator[list[Hit]]:
-    """The hits of a query, so many at a time; no video twice, at least one page."""
-    seen: set[Path] = set()
-    while True:
-        answer = searcher.search(query, limit=len(seen) + limit, per_video=1, correct=False)
+def _pages(searcher: Searcher, query: str, options: Mapping[str, Any]) -> Iterator[list[Hit]]:
+    """The hits of a query, so many at a time; no video twice, at least one page.
+
+    The page of a phrase that is not in any words is empty.
+    """
+    limit, seen = options.get("limit", 3), set[Path]()
+    for number in itertools.count():
+        wanted = {**options, "limit": len(seen) + limit, "per_video": 1, "correct": False}
+        answer = searcher.search(query, **wanted)
         page = [hit for hit in answer if hit.path not in seen][:limit]
-        if not answer.hits:
+        if not answer.hits and not phrase_of(query):
             raise SureshotError(" ".join(answer.warnings))
-        if not page and seen:
+        if not page and number:
             return
         yield page
         for hit in page:

@@ -34,7 +34,7 @@ from typing import Any, Literal
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import append_line, write_text
-from sureshot.library.query_checks import parse_time
+from sureshot.library.query_checks import parse_time, phrase_of
 from sureshot.media.lines import SOURCES, Source
 from sureshot.paths import expand, index_folder
 from sureshot.s3 import ObjectPath, object_path
@@ -121,9 +121,15 @@ class Label:
     def of_frames(self) -> "Label":
         """What it says of pictures; nothing where words were what was looked for."""
         frames = tuple(moment for moment in self.moments if moment.source == "frames")
-        if self.relevant and not any(moment.right for moment in frames):
+        by_words = self.relevant and not any(moment.right for moment in frames)
+        if by_words or (phrase_of(self.query) and not (frames or self.complete)):
             return Label(self.query)
         return replace(self, moments=frames)
+
+    @property
+    def is_of_words(self) -> bool:
+        """Whether the percentages of pictures learn nothing from it."""
+        return self.of_frames() == Label(self.query)
 
     def updated(self, new: "Label") -> "Label":
         """Both of this query; the later one holds where they speak of the same moment.

@@ -41,21 +41,23 @@ class Wanted(NamedTuple):
     @classmethod
     def of(cls, store: Store, words: str | None, speech: str | None) -> "Wanted":
         """What is asked for now, else what was last time; it is remembered."""
-        if words is not None and words not in get_args(Words):
-            raise ArgumentError(
-                f"{option('words', words)} is not one of {', '.join(get_args(Words))}."
-            )
         known = cls(*json.loads(store.words() or "[]"))
         if speech and not words:
             words = "all"
         if speech:
             speech = absolute_model(speech)
-            if why := lines.why_not("speech", speech):
-                raise ArgumentError(f"{option('speech', speech)} cannot be used: {why}.")
         wanted = cls(words or known.words, speech or known.speech)  # type: ignore[arg-type]
         if wanted != known:
             store.set_words(json.dumps(wanted))
         return wanted
+
+
+def check_words(words: str | None, speech: str | None) -> None:
+    """Refuse what cannot be asked for, see `Wanted.of`."""
+    if words is not None and words not in get_args(Words):
+        raise ArgumentError(f"{option('words', words)} is not one of {', '.join(get_args(Words))}.")
+    if speech and (why := lines.why_not("speech", absolute_model(speech))):
+        raise ArgumentError(f"{option('speech', absolute_model(speech))} cannot be used: {why}.")
 
 
 def read_words(

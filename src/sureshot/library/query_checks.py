@@ -15,6 +15,7 @@ from sureshot.text import is_empty_word, other_script, plain
 _LONGEST = 100_000  # characters of a query that are looked at
 _WORD = re.compile(r"[^\W\d_]{2,}")
 _ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the same
+_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 
 
 def clean(query: str) -> str:
@@ -26,6 +27,19 @@ def clean(query: str) -> str:
     if not any(c.isprintable() for c in text.replace(" ", "")):
         raise QueryError('The query is empty; describe what you look for, like "a dog on a beach".')
     return text
+
+
+def phrase_of(query: str) -> str:
+    """What stands in quotes, where a query is nothing else; else empty.
+
+    Examples:
+        >>> phrase_of('"the password"'), phrase_of('a "red" car')
+        ('the password', '')
+    """
+    inner = query[1:-1].strip()
+    if len(query) > 2 and query[-1] == _QUOTES.get(query[0]) and query[0] not in inner:
+        return inner
+    return ""
 
 
 def parse_time(text: str) -> float:

@@ -343,13 +343,16 @@ class Query:
         """Why there are no hits, which is never for lack of a good one: there is a nearest."""
         if windows == 0:
             return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
+        where = ""
         if isinstance(self.folder, VideoSet):
-            return f"Nothing is indexed {self.folder}."
-        if self.folder is not None:
-            return f"Nothing is indexed at or below {printable(self.folder)}."
+            where = f" {self.folder}"
+        elif self.folder is not None:
+            where = f" at or below {printable(self.folder)}"
+        if self.like is None:
+            return f"Nothing is indexed{where}."
         if self.at is not None:
-            return "Nothing else is indexed than the moment that was asked about."
-        return "No other video is indexed."
+            return f"Nothing else is indexed{where} than the moment that was asked about."
+        return f"No other video is indexed{where}."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -384,8 +387,8 @@ class Ranking:
         moments = join_scenes(moments, looked.looks)
         return cls(query, looked, scores, moments, count, whole)
 
-    def best(self, limit: int) -> tuple[list[Moment], bool]:
-        """The best moments, at most so many of a video, and whether a video has more of them."""
+    def best(self, count: int, limit: int) -> tuple[list[Moment], bool]:
+        """So many best moments, at most ``limit`` of a video, and whether a video has more."""
         seen: Counter[Path] = Counter()
         moments = []
         for moment in self.moments:
@@ -394,8 +397,8 @@ class Ranking:
                 moments.append(moment)
         left_out = max(seen.values(), default=0) > limit
         if self.query.merge_copies:
-            return self.looked.copies.merge(moments, self.query.limit), left_out
-        return moments[: self.query.limit], left_out
+            return self.looked.copies.merge(moments, count), left_out
+        return moments[:count], left_out
 
     def scored(self, moments: Sequence[Moment]) -> tuple[Hit, ...]:
         """Moments of these windows as hits, with a score of its own for each frame."""
@@ -431,7 +434,7 @@ class Ranking:
             hits: how many there are.
             left_out: whether a video has more moments than it may give.
         """
-        few = f"{counted(hits, 'hit')} of {self.query.limit} asked for: "
+        few = few_hits(hits, self.query.limit)
         if hits >= self.query.limit or (self.whole and not left_out):
             return []
         if left_out:
@@ -441,6 +444,17 @@ class Ranking:
         return [
             f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."
         ]
+
+
+def few_hits(hits: int, limit: int) -> str:
+    """How a note begins on fewer hits than were asked for."""
+    return f"{counted(hits, 'hit')} of {limit} asked for: "
+
+
+def notes_on_files(hits: Sequence[Hit]) -> list[str]:
+    """What to know of hits whose files are gone."""
+    gone = any(hit.missing and not hit.away for hit in hits)
+    return [_GONE] * gone + [_AWAY] * any(hit.away for hit in hits)
 
 
 class Candidates:
@@ -489,31 +503,30 @@ class Candidates:
             for part, query in zip(looked, queries, strict=True)
         ]
 
-    def with_hits(self, ranking: Ranking) -> Ranking:
+    def with_hits(self, ranking: Ranking, least: int = 0) -> Ranking:
         """A ranking with its hits, and notes where there are fewer than asked for.
 
         More windows are looked at where copies leave too few hits, but not without end.
+
+        Args:
+            least: hits that are looked for where fewer were asked for.
         """
-        query = ranking.query
-        near, wanted = ranking, max(ranking.count, 10 * query.limit)
-        end = max(_LOOKED_AT, 10 * query.limit)
+        query, count = ranking.query, max(ranking.query.limit, least)
+        near, wanted = ranking, max(ranking.count, 10 * count)
+        end = max(_LOOKED_AT, 10 * count)
         most = query.per_video or PER_VIDEO
         while True:
             if wanted > near.count:
                 near = self.near(query, wanted)
-            kept, left_out = near.best(most)
-            if len(kept) >= query.limit or near.whole or wanted >= end:
+            kept, left_out = near.best(count, most)
+            if len(kept) >= count or near.whole or wanted >= end:
                 break
             wanted = min(4 * wanted, end)
-        while query.per_video is None and left_out and len(kept) < query.limit:
+        while query.per_video is None and left_out and len(kept) < count:
             most *= 2
-            kept, left_out = near.best(most)
+            kept, left_out = near.best(count, most)
         hits = near.scored(kept)
-        notes = near.why_few(len(hits), left_out)
-        if any(hit.missing and not hit.away for hit in hits):
-            notes.append(_GONE)
-        if any(hit.away for hit in hits):
-            notes.append(_AWAY)
+        notes = [*near.why_few(len(hits), left_out), *notes_on_files(hits)]
         return replace(ranking, hits=hits, notes=tuple(notes))
 
     def _every_window(self, limit: int) -> WindowScores | None:

@@ -506,6 +506,8 @@ class Answer:
             return ""
         if self.confidence is None:
             return "".join(NOT_CALIBRATED)
+        if self._is_of_words:
+            return f"Percentages of words are calibrated on {self.confidence.valid_for}."
         if self.confidence.reference:
             return (
                 f"Percentages were learned on {self.confidence.reference}; on yours they are often "
@@ -521,9 +523,13 @@ class Answer:
             return ""
         rate = f"Rate a few searches with {option('judge', True)} to fit them to yours."
         told = f"If you know it's there, add {option('present', True)}."
-        return " ".join(
-            [*([] if self.confidence.personal else [rate]), *([] if self.present == 1 else [told])]
-        )
+        settled = self.confidence.personal or self._is_of_words
+        return " ".join([*([] if settled else [rate]), *([] if self.present == 1 else [told])])
+
+    @property
+    def _is_of_words(self) -> bool:
+        """Whether the percentages are those of words, from which judgements learn nothing."""
+        return all(hit.source != "frames" for hit in self.hits if hit.probability is not None)
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

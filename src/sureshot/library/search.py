@@ -53,6 +53,7 @@ _NEGATED = "these show what you asked to leave out."
 _NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
 _ONLY_NAMES = "Only names were searched, as the model knows no word of this."
+_WITH_WORDS = 10  # moments of pictures that lines may join, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
 _TEXTS = 64  # encoded at once
@@ -463,7 +464,9 @@ class Searcher:
                 )
             ]
             near = self._candidates.near_each(asked)
-            answers = self._answers([self._with_hits(one) for one in near])
+            # A line joins the same moment whether that is asked for among three hits or ten.
+            least = _WITH_WORDS if self._words.are_there() else 0
+            answers = self._answers([self._with_hits(one, least) for one in near])
             answers = [
                 _finished(self._words.added(answer, one), one)
                 for answer, one in zip(answers, asked, strict=True)
@@ -581,9 +584,9 @@ class Searcher:
             for text, features in encoded
         ]
 
-    def _with_hits(self, ranking: Ranking) -> Ranking:
+    def _with_hits(self, ranking: Ranking, least: int) -> Ranking:
         alone = ranking.query.only_names or ranking.query.phrase
-        return ranking if alone else self._candidates.with_hits(ranking)
+        return ranking if alone else self._candidates.with_hits(ranking, least)
 
     def _corrected(self, text: str) -> str:
         """A cleaned text without misspelt words, as far as it is known what was meant."""

@@ -71,7 +71,7 @@ class VideoFilter:
             record.id
             for record in store.videos()
             if is_selected(record, place)
-            and least <= record.duration <= most
+            and least <= round(record.duration, 3) <= most
             and not (record.reason and limited)
             and not (dated and not first <= (record.date.day or date.min) <= last)
         )

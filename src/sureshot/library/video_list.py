@@ -4,7 +4,7 @@ import base64
 import csv
 import io
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, is_selected
+from sureshot.store.vector_search import Selection, VideoSet, is_selected
 from sureshot.text import counted, duration, plain, printable
 
 _SHOWN = 10  # videos of a page in its `repr`
@@ -36,6 +36,7 @@ class VideoPage:
         failed: files that could not be indexed, on all pages.
         seconds: length of those that can be found.
         after: where the next page begins; None on the last one.
+        note: what to know of the choice: that nothing is there, or whose folders these are.
     """
 
     videos: tuple[VideoRecord, ...]
@@ -43,6 +44,7 @@ class VideoPage:
     failed: int
     seconds: float
     after: str | None = None
+    note: str = ""
 
     def __iter__(self) -> Iterator[VideoRecord]:
         return iter(self.videos)
@@ -59,8 +61,9 @@ class VideoPage:
             f"  {duration(one.duration):>8}  {one.date.text[:10]:10}  {plain(one.path)}"
             for one in self.videos[:_SHOWN]
         ]
-        more = len(self) - len(shown)
-        return "\n".join([self.text + failed, *shown, *([f"  … and {more} more"] if more else [])])
+        shown += [f"  … and {more} more"] if (more := len(self) - len(shown)) else []
+        note = [f"note: {self.note}"] if self.note else []
+        return "\n".join([self.text + failed, *note, *shown])
 
     @property
     def text(self) -> str:
@@ -109,7 +112,10 @@ def videos(
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    return list_videos(store, limit=None, folder=wanted, sort=sort)
+    page = list_videos(store, limit=None, folder=wanted, sort=sort)
+    where = f" at or below {printable(wanted)}" if isinstance(wanted, Path) else f" {wanted}"
+    nothing = f"Nothing is indexed{where}." if wanted is not None and not page.videos else ""
+    return replace(page, note=nothing or (wanted.note if isinstance(wanted, VideoSet) else ""))
 
 
 def video_values(record: VideoRecord) -> dict[str, Any]:

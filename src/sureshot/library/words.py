@@ -19,11 +19,13 @@ from jaxtyping import Bool, Float
 from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words
-from sureshot.library.ranking import PER_VIDEO, Query
+from sureshot.library.query_checks import phrase_of
+from sureshot.library.ranking import PER_VIDEO, Query, few_hits, notes_on_files
 from sureshot.library.results import (
     CONFIDENT,
     Answer,
     Confidence,
+    Copy,
     Descriptions,
     Hit,
     LineMatch,
@@ -46,7 +48,6 @@ _SHOWN = 3  # lines of a moment
 _CUTS = 15  # words of a phrase after which another line may begin
 _CROSSING = 500  # lines with a part of a phrase that are looked at
 _PAUSE = 5.0  # seconds between the two lines of a phrase
-_QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
     *("similarity", "similarity of words", "words", "letters", "quoted"),
@@ -60,6 +61,7 @@ WEIGHTS: dict[str, tuple[float, ...]] = {
     "picture": (1.452, 3.474, 0.616, 10.049, -0.657, -0.430, 0.048, -3.867, -8.532),
     "speech": (2.026, 3.330, 5.878, 2.012, 1.261, -0.365, 0.044, -3.093, -8.459),
 }
+_NO_LINES = "No words of your videos are indexed, so pictures were searched for the phrase."
 _VALID_FOR = "lines made of captions and of sentences such as people say"
 
 
@@ -69,25 +71,14 @@ class _Scored:
 
     Attributes:
         alternative: the same for lines that are right together, which are one of what may be meant.
+        copies: other videos of the same content, which have it too.
     """
 
     found: FoundLine
     probability: float
     words: tuple[str, ...]
     alternative: tuple[str, ...]
-
-
-def phrase_of(query: str) -> str:
-    """What stands in quotes, where a query is nothing else; else empty.
-
-    Examples:
-        >>> phrase_of('"the password"'), phrase_of('a "red" car')
-        ('the password', '')
-    """
-    inner = query[1:-1].strip()
-    if len(query) > 2 and query[-1] == _QUOTES.get(query[0]) and query[0] not in inner:
-        return inner
-    return ""
+    copies: tuple[Path, ...]
 
 
 def parts(text: str) -> list[str]:
@@ -259,21 +250,27 @@ class Words:
         except StoreError:  # of which the search warns
             return {}
 
+    def are_there(self) -> bool:
+        """Whether the index has any lines."""
+        try:
+            return self._store.lines.count() > 0
+        except StoreError:  # of which `added` warns
+            return False
+
     def phrase(self, query: str) -> str:
         """The quoted phrase for which words alone are searched; empty where there is none."""
-        try:
-            return phrase_of(query) if phrase_of(query) and self._store.lines.count() else ""
-        except StoreError:  # of which `added` warns
-            return ""
+        return phrase_of(query) if phrase_of(query) and self.are_there() else ""
 
     def added(self, answer: Answer, asked: Query) -> Answer:
         """An answer of pictures with what is said and written that the query may mean."""
         try:
             if not self._store.lines.count():
-                return answer
+                quoted = bool(phrase_of(asked.text) and answer.hits)
+                return replace(answer, warnings=(*answer.warnings, *[_NO_LINES] * quoted))
             scored, said = self._scored(asked)
         except StoreError as error:
-            return replace(answer, warnings=(*answer.warnings, str(error)))
+            hits = answer.hits[: asked.limit]
+            return replace(answer, hits=hits, warnings=(*answer.warnings, str(error)))
         if not asked.phrase:
             scored = [one for one in scored if one.probability >= LIKELY]
             said = min(said, sum(one.probability for one in scored))
@@ -282,7 +279,7 @@ class Words:
                 f"No words here are “{asked.phrase}”. Without quotes, pictures are searched too."
             )
             return replace(answer, warnings=(*answer.warnings, nothing))
-        answer = _merged(answer, asked, scored, said) if scored else answer
+        answer = _merged(answer, asked, scored, said)
         # Of the table of lines trouble is known only now.
         warnings = dict.fromkeys([*answer.warnings, *self._store.trouble()])
         return replace(answer, warnings=tuple(warnings))
@@ -302,7 +299,7 @@ class Words:
             return replace(found, warnings=(*found.warnings, str(error)))
         rows.sort(key=lambda row: (not row.lines, row.rank))
         ranked = tuple(replace(row, rank=rank) for rank, row in enumerate(rows, 1))
-        return replace(found, ranked=ranked, warnings=_unsaid(found.warnings, said))
+        return replace(found, ranked=ranked, warnings=tuple(_unsaid(found.warnings, said)))
 
     def _scored(self, asked: Query) -> tuple[list[_Scored], float]:
         """Lines that may be meant, the likeliest first, and the probability that any is."""
@@ -312,18 +309,25 @@ class Words:
         (vector,) = sentence_encoder().encode([text]).sentence
         if asked.phrase:
             found = self._store.lines.having(text, vector, LOOKED_AT, asked.folder)
-            found = self._one_of_copies([*found, *self._crossing(text, vector, asked.folder)])
+            found += self._crossing(text, vector, asked.folder)
+            found, copies = self._of_contents(found, asked.merge_copies)
             shares, said = np.ones(len(found)), 1.0  # each has the very words
             which: list[tuple[str, ...]] = [()] * len(found)
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
-            found = self._one_of_copies(found)
+            found, copies = self._of_contents(found, asked.merge_copies)
             values = signals(text, found, self._store.lines.count(asked.folder))
             shares, said = probabilities(text, found, values, asked.prior)
             which = alternatives(text, found, values)
         wanted = set(parts(text))
         scored = [
-            _Scored(found[row], float(shares[row]), _words_of(found[row].line, wanted), which[row])
+            _Scored(
+                found=found[row],
+                probability=float(shares[row]),
+                words=_words_of(found[row].line, wanted),
+                alternative=which[row],
+                copies=copies[row],
+            )
             for row in range(len(found))
         ]
         # What is equally likely stands in an order of its own: Lance's depends on its files.
@@ -355,14 +359,20 @@ class Words:
                 found.append(replace(one, line=both))
         return found
 
-    def _one_of_copies(self, found: Sequence[FoundLine]) -> list[FoundLine]:
-        """Lines without those of videos with the same content as that of an earlier one."""
-        known = self._store.at({one.path for one in found})
-        kept: dict[tuple[str, Line], FoundLine] = {}
+    def _of_contents(
+        self, found: Sequence[FoundLine], merge_copies: bool
+    ) -> tuple[list[FoundLine], list[tuple[Path, ...]]]:
+        """Lines of one video of each content, with its copies: a file that is there, if any is."""
+        known = self._store.at({one.path for one in found}) if merge_copies else {}
+        alike: dict[tuple[str, Line], list[FoundLine]] = {}
         for one in found:
             record = known.get(one.path)
-            kept.setdefault((record.digest if record else str(one.path), one.line), one)
-        return list(kept.values())
+            alike.setdefault((record.digest if record else str(one.path), one.line), []).append(one)
+        for some in alike.values():
+            if len(some) > 1:
+                some.sort(key=lambda one: (is_gone(one.path), one.path))
+        first = [some[0] for some in alike.values()]
+        return first, [tuple(one.path for one in some[1:]) for some in alike.values()]
 
 
 def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
@@ -400,25 +410,26 @@ class _Row:
     @property
     def probability(self) -> float | None:
         """That it is meant by one or the other; None where neither is known."""
-        if self.pictures is None:
-            return self.words or None
+        if self.pictures is None:  # words too little to count say nothing of the pictures
+            return self.words if self.words > SURE else None
         return _either(self.pictures, self.words)
 
     @property
     def order(self) -> float:
-        """Without a percentage of its pictures a moment is as likely as not."""
-        return 0.5 if self.probability is None else self.probability
+        """Without a percentage a moment is as likely as not: words never put pictures lower."""
+        return SURE if self.probability is None else self.probability
 
     def takes(self, one: _Scored) -> bool:
         """Whether a line is of this moment; other pieces of its scene are none of it."""
         start, hit = one.found.line.start, self.hit
-        return one.found.path == hit.path and hit.start - _NEAR <= start <= hit.end + _NEAR
+        is_of = hit.path in (one.found.path, *one.copies)
+        return is_of and hit.start - _NEAR <= start <= hit.end + _NEAR
 
     def add(self, one: _Scored) -> None:
         """Take a line in."""
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
         self.shares[one.alternative] = max(one.probability, self.shares.get(one.alternative, 0.0))
-        least = 0.5 if self.pictures is None else self.pictures
+        least = SURE if self.pictures is None else self.pictures
         source = lines[0].source if self.words > least or not self.hit.frames else "frames"
         self.hit = replace(self.hit, lines=lines, source=source)
 
@@ -441,12 +452,15 @@ def _row_of(one: _Scored) -> _Row:
     """A moment of words alone."""
     path, line = one.found.path, one.found.line
     gone = is_gone(path)
+    start = max(min(line.start, line.end - _SHORTEST), 0.0)  # not after the end of the video
+    end = max(line.end, start + _SHORTEST)
     hit = Hit(
         rank=0,
         path=path,
-        start=line.start,
-        end=max(line.end, line.start + _SHORTEST),
+        start=start,
+        end=end,
         score=one.found.similarity,
+        copies=tuple(Copy(other, start, end) for other in one.copies),
         missing=gone,
         away=gone and is_away(path),
         source=line.source,
@@ -455,7 +469,7 @@ def _row_of(one: _Scored) -> _Row:
 
 
 def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float) -> Answer:
-    """Hits of pictures and lines in one list by their probabilities."""
+    """Hits of pictures and lines in one list by their probabilities, as many as were asked for."""
     rows = [_Row(hit, hit.probability) for hit in answer.hits]
     for one in lines:
         row = next((row for row in rows if row.takes(one)), None)
@@ -464,35 +478,47 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
         row.add(one)
     expected = sum(sorted((row.words for row in rows), reverse=True)[:RESULTS])
     rows = _kept(rows, asked)
-    notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
     hits = tuple(
         replace(row.hit, rank=rank, probability=row.probability) for rank, row in enumerate(rows, 1)
     )
-    answer = replace(answer, hits=hits, warnings=notes)
+    notes = _unsaid(answer.warnings, [one.found.line.text for one in lines])
+    fewer, few = few_hits(len(answer.hits), asked.limit), few_hits(len(hits), asked.limit)
+    notes = [few + n.removeprefix(fewer) if n.startswith(fewer) else n for n in notes]
+    notes = [n for n in notes if len(hits) < asked.limit or not n.startswith(few)]
+    notes = [*dict.fromkeys([*notes, *notes_on_files(hits)])]
+    answer = replace(answer, hits=hits, warnings=tuple(notes))
+    if not lines:
+        return answer
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         return answer  # of pictures nothing is known, and of words too little
     return _with_confidence(answer, asked, said, expected, rows)
 
 
 def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
-    """The moments that were asked for, the likeliest first."""
-    kept, seen = [], Counter[Path]()
-    for row in sorted(rows, key=lambda row: -row.order):
-        seen[row.hit.path] += 1
-        few = seen[row.hit.path] <= (asked.per_video or PER_VIDEO) or row.hit.frames
-        if few:
-            kept.append(row)
-    return kept[: asked.limit]
+    """The moments that were asked for, the likeliest first.
+
+    A video gives as many as it may, and more only where others do not fill the answer.
+    """
+    most, rows = asked.per_video or PER_VIDEO, sorted(rows, key=lambda row: -row.order)
+    while True:
+        seen, kept = Counter[Path](), []
+        for row in rows:
+            seen[row.hit.path] += 1
+            if seen[row.hit.path] <= most:
+                kept.append(row)
+        if asked.per_video or len(kept) >= min(asked.limit, len(rows)):
+            return kept[: asked.limit]
+        most *= 2
 
 
-def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> tuple[str, ...]:
+def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Notes, without those on words that the model of pictures does not know and lines have."""
     said = {word for line in lines for word in _stems(line)}
 
     def named(note: str) -> set[str]:
         return {word for quoted in re.findall("“(.+?)”", note) for word in _stems(quoted)}
 
-    return tuple(note for note in notes if not named(note) or named(note) - said)
+    return [note for note in notes if not named(note) or named(note) - said]
 
 
 def _with_confidence(

@@ -356,16 +356,16 @@ class Personal:
         queries: judged queries that something was learned from.
         absent: number of them for what is not in the library.
         right: share of the queries with a right video, and a first hit that was judged, of which
-            that hit was right.
+            that hit was right; None where there are none.
         before: mean probability of these before, if it is here.
         after: the same afterwards.
     """
 
     queries: int
     absent: int
-    right: float
-    before: float
-    after: float
+    right: float | None
+    before: float | None
+    after: float | None
 
 
 @dataclass(frozen=True)

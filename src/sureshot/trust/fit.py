@@ -580,14 +580,12 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
     weight = here[told]
     level = _LEVELS[card.valid_for.source]
     first = card.first.shifted(signals[told], right[told] == 1, weight, level)
-    total = max(float(weight.sum()), 1e-9)
-    personal = Personal(
-        queries=len(known),
-        absent=sum(query.absent for query in known),
-        right=float(weight @ (right[told] == 1) / total),
-        before=float(weight @ card.first.probability(signals[told]) / total),
-        after=float(weight @ first.probability(signals[told]) / total),
-    )
+    before, after = (one.probability(signals[told]) for one in (card.first, first))
+    shares = [
+        float(np.average(of, weights=weight)) if weight.sum() else None
+        for of in (right[told] == 1, before, after)
+    ]
+    personal = Personal(len(known), sum(query.absent for query in known), *shares)
     # Where nothing right was found it is deeper than the last that was looked at.
     deep = np.array([query.depth for query in known])
     use = (here > 0) & np.isfinite(deep)
@@ -681,12 +679,14 @@ class Calibrated:
         place = [] if self.file is None else [f"Card: {plain(self.file)}"]
         if personal is not None:
             queries = counted(personal.queries, "judged query", "judged queries")
-            lines = [
-                f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.",
-                f"Of what is here the first hit was right {percent(personal.right)} of the time. "
-                f"Predicted: {percent(personal.before)} before, {percent(personal.after)} now. "
-                f"{percent(card.prior)} of searches are taken to be for what is here.",
-            ]
+            said = f"{percent(card.prior)} of searches are taken to be for what is here."
+            right, before, after = personal.right, personal.before, personal.after
+            if right is not None and before is not None and after is not None:
+                said = (
+                    f"Of what is here the first hit was right {percent(right)} of the time. "
+                    f"Predicted: {percent(before)} before, {percent(after)} now. {said}"
+                )
+            lines = [f"Calibrated on {queries} ({plain(self.labels)}){self._others()}.", said]
             return "\n".join([*lines, *place])
         valid, quality = card.valid_for, card.quality
         footage = "photograph" if valid.photos else "video"

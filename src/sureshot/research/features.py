@@ -215,7 +215,7 @@ def frame_memory(
     if prepared_by is None:
         return None
     named = _sampled(frames, sampling or Sampling())
-    folder = cache_dir() / "features" / f"{prepared_by[:16]}-{named}-prepared"
+    folder = cache_dir() / "features" / f"{prepared_by[:16]}-{named}-as-prepared"
     return FrameMemory(folder=folder)
 
 

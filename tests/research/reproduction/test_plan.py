@@ -236,6 +236,15 @@ def test_every_numbered_table_and_figure_is_there():
         find_table("duq-9")
 
 
+def test_a_case_without_a_mode_is_for_rows_of_every_mode():
+    plan = read_plan(ROOT / "results" / "synthetic-frozen.toml")
+    rows = [one.system for one in TABLES["duq-3"].variants if one.system["name"] == "duq"]
+    modes = {settings.get("mode") for settings in rows}
+    assert modes >= {"paper", "well_posed"}
+    made = [plan.system(settings, "msrvtt") for settings in rows]
+    assert {(one["scale"], one["dropout"]) for one in made} == {(20.0, 0.0)}
+
+
 def test_controls_have_the_weights_and_none_of_the_uncertainty():
     names = {one.name for one, variant in ROWS if variant.name == DUQ_CONTROL and variant.control}
     assert names == {"duq-3", "duq-s4", "duq-s6", "duq-4"}
@@ -424,7 +433,7 @@ def test_the_plans_train_as_the_recipes_do(row, training, encoder):
 @pytest.mark.parametrize(
     ("paper", "table", "part", "row"),
     [
-        ("duq", "duq-s1", "8/11", "DUQ, B/32"),
+        ("duq", "duq-s1", "4/4", "DUQ, B/32"),
         ("uatvr", "uatvr-9", "3/4", "UATVR, B/32"),
         ("dvtr", "dvtr-4", "4/5", "DVTR + C2V"),
     ],
@@ -439,8 +448,9 @@ def test_a_plan_of_a_paper_runs_on_a_small_clip(tiny, tmp_path, paper, table, pa
     made = research.reproduce(
         table, tmp_path / "plan.toml", to=tmp_path, seeds=1, part=part, cache=tmp_path / "cache"
     )
-    (run,) = made.runs[table]
+    run, *others = made.runs[table]
     assert run.variant == row and run.scores["R@1"] >= 0
+    assert {one.key for one in others} <= {run.key, ""}  # rows of the same run
     assert not (tmp_path / "cache").exists()  # no features of an encoder that is trained
     assert list((tmp_path / "frames").glob("*/*.jpg"))
 

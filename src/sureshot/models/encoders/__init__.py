@@ -10,7 +10,16 @@ from sureshot.settings import read_json
 if TYPE_CHECKING:
     from sureshot.models.encoders.engines import Precision
 
-__all__ = ["Encoder", "FrameFeatures", "TextFeatures", "VideoFeatures", "load_encoder", "stack"]
+BUILT_IN = ("bundled", "bundled-bf16", "bridge", "tiny", "small")  # whatever folders are named
+__all__ = [
+    "BUILT_IN",
+    "Encoder",
+    "FrameFeatures",
+    "TextFeatures",
+    "VideoFeatures",
+    "load_encoder",
+    "stack",
+]
 
 
 def load_encoder(

@@ -354,7 +354,7 @@ class Plan:
             if case.applies(settings, data):
                 given = dict(case.settings)
                 of_base |= given.pop("base", {})
-                if own.get("mode", given.get("mode")) == given.get("mode"):
+                if "mode" not in given or own.get("mode", given["mode"]) == given["mode"]:
                     cases |= given
         if isinstance(base, Mapping):
             own["base"] = {**self.system(base, data), **of_base, **base}

@@ -35,6 +35,7 @@ from sureshot.research.reproduction.plan import (
     Variant,
     find_table,
     load_tables,
+    reads_experts,
     titles_of,
 )
 from sureshot.research.reproduction.runs import (
@@ -186,19 +187,39 @@ class _Reproducer:
             return self.figure(table, targets[0])
         for sentence in missing:
             self.notes.line(f"{table.name}: {sentence}")
-        files = []
+        return self.recalls(table, targets, runs)
+
+    def recalls(
+        self, table: Table, targets: Sequence[Target], runs: dict[str, tuple[Run, ...]]
+    ) -> list[Path]:
+        """A page of a table for each data set."""
+        files, lost = [], list[str]()
         for target in targets:
             several = len(table.data) > 1 and target.name != HOME
             page = replace(table, name=f"{table.name}-{target.name}") if several else table
-            runs[page.name] = made = self.performed(page.name, table, target)
+            try:
+                runs[page.name] = made = self.performed(page.name, table, target)
+            except NotFiniteError as error:  # which costs the other data sets nothing
+                if world() > 1:
+                    raise
+                lost.append(str(error))
+                continue
             if self.writes:
                 files += self.page(page, table, target, made)
+        if lost:
+            raise NotFiniteError(" ".join(lost))
         return files
 
     def performed(self, page: str, table: Table, target: Target) -> tuple[Run, ...]:
         """Make the runs of a page, those that can be made if some diverge."""
         made, lost = [], list[str]()
-        wanted = planned_runs(table, target, self.seeds, self.data)[self.part]
+        every = planned_runs(table, target, self.seeds, self.data)
+        # Rows that differ in post-processing alone are one run, which only one part may make.
+        unlike = list[Recipe]()
+        for _, recipe in every:
+            unlike += [] if recipe in unlike else [recipe]
+        own = unlike[self.part]
+        wanted = [one for one in every if one[1] in own]
         for number, (variant, recipe) in enumerate(wanted):
             one = f"{variant.name}, seed {recipe.training.seed}"
             self.notes.update("runs", number, len(wanted), f", {page}: {one}")
@@ -236,8 +257,7 @@ class _Reproducer:
         how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
         facts = Facts(
-            command=f"sureshot reproduce {table.name} --plan {self.plan} --seeds {self.seeds}"
-            + (" --claims" if self.data.claims else ""),
+            command=self.command(table.name),
             train=splits.train.title(),
             val=splits.val.title(),
             tests=runs[0].tests,
@@ -249,6 +269,12 @@ class _Reproducer:
             options={} if root is None else to_values(read_part(root, "test").options),
         )
         return [*write_page(self.folder, page, runs, facts, more), kept]
+
+    def command(self, name: str) -> str:
+        """What makes a page again, or goes on with it."""
+        claims = " --claims" if self.data.claims else ""
+        folder = "" if self.folder == Path("results") else f" --to {self.folder}"
+        return f"sureshot reproduce {name} --plan {self.plan}{folder} --seeds {self.seeds}{claims}"
 
     def answers(self, table: Table) -> list[Path]:
         """Make the runs of the table about answers, and write NAME.md and NAME.json."""
@@ -308,6 +334,8 @@ class _Reproducer:
 
     def figure(self, figure: Table, target: Target) -> list[Path]:
         """Train the systems of a figure and write NAME.png and NAME.svg, on the test split."""
+        if self.part.step > 1:
+            raise ArgumentError(f"A figure is not made in parts; leave out {option('part')}.")
         rows, _ = self.data.rows(figure, target)
         recipe, *others = (self.data.recipe(row, 0, target) for row in rows)
         recipes = [recipe]
@@ -322,6 +350,7 @@ class _Reproducer:
         if rank() > 0:
             return []
         test = _arguments(self.data.resolve(target.data.test))
+        test["experts"] = test["experts"] if reads_experts(recipe.system) else None
         drawn = plot(
             figure.drawn,
             models,

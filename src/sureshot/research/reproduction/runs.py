@@ -244,7 +244,7 @@ def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:
     own = 0 if model is None else sum(p.numel() for p in model.parameters() if p.requires_grad)
     if not recipe.encoder.tuned:
         return own
-    weights = tuned(scorer.encoder).network.parameters()
+    weights = tuned(scorer.encoder, None if model is None else model.system).network.parameters()
     return own + sum(weight.numel() for weight in weights if weight.requires_grad)
 
 

@@ -27,7 +27,7 @@ from sureshot.research.training.step import StepOptions, gradients, new_scaler, 
 from sureshot.settings import parse_json, to_values
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
-_FREE = ("workers", "metric", "save_every", "keep_frames")  # settings that reach no weight
+_FREE = ("workers", "save_every")  # settings that reach neither weights nor scores
 _NAMED = 4  # pairs named in an error
 _WEIGHTS, _MEMORY = "weights.", "optimiser."  # prefixes of tensors in a state
 

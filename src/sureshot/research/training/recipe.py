@@ -32,6 +32,7 @@ from sureshot.datasets import Split, check_disjoint, load_split
 from sureshot.errors import SureshotError, reason_of
 from sureshot.files import write_text
 from sureshot.media.sampling_rule import Sampling, SamplingKind
+from sureshot.models.encoders import BUILT_IN
 from sureshot.models.model import StemConfig
 from sureshot.paths import is_folder_at
 from sureshot.research.training.augment import Augment
@@ -350,7 +351,7 @@ def resolve_paths(settings: _T, folder: Path) -> _T:
         changed = tuple(resolve_paths(part, folder) for part in settings)
     elif isinstance(settings, EncoderRecipe):
         local = resolve_paths(Path(settings.name), folder)
-        if is_folder_at(local) and settings.name != EncoderRecipe().name:
+        if is_folder_at(local) and settings.name not in BUILT_IN:
             changed = replace(settings, name=str(local))
     elif is_dataclass(settings) and not isinstance(settings, type):
         parts = {f.name: getattr(settings, f.name) for f in fields(settings)}

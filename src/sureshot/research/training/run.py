@@ -135,15 +135,16 @@ class Task(ABC):
     ) -> data.PixelPairs:
         """Pairs to train on, from frames that are decoded each time or kept in a folder."""
         config, rule = self.recipe.training, self.note.rule
+        sampling = Sampling(config.sampling or rule.kind, rule.fps)
         read = data.TrainingFrames(
             encoder=network.encoder,
             frames=self.note.frames,
-            sampling=Sampling(config.sampling or rule.kind, rule.fps),
+            sampling=sampling,
             augment=config.augment,
             seed=config.seed,
             kept=frames if config.keep_frames else None,
         )
-        shared = memory if read.steady else None
+        shared = memory if read.steady and sampling == rule else None  # it is of these frames
         return data.PixelPairs(self.splits, network, read, config.workers, memory=shared)
 
     def run(
@@ -379,6 +380,7 @@ class RetrievalTask(Task):
             "stem": to_values(self.recipe.stem),
             "encoder.words": self.recipe.encoder.words,
             "train": [split.title() for split in self.readable],
+            "val": "" if self.held is None else self.held.title(),
         }
 
     def finish(self, folder: Path, held: Split, notes: Notes) -> None:

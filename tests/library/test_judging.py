@@ -100,6 +100,16 @@ def test_a_query_of_which_every_video_was_seen_in_vain_is_absent(searcher):
     assert names(m.video for m in label.moments) == {"red", "scenes", "yellow", "tape", "copy"}
 
 
+def test_what_is_judged_is_what_was_shown_of_some_videos(searcher):
+    """Nothing is known then of what the library as a whole has."""
+    only = {"limit": 3, "shorter": 3.5}
+    shown = [hit.path for hit in searcher.search("red", per_video=1, **only)]
+    for verdicts in (["no"] * len(shown) + ["absent"], ["absent"], ["no"] * len(shown) + ["more"]):
+        person = Person(*verdicts)
+        label = judge_query(searcher, "red", person.ask, person.ask_more, only)
+        assert label.state == "not found" and {hit.path for hit in person.hits} <= set(shown)
+
+
 def test_a_query_can_begin_again(searcher):
     person = Person("yes", "again", "no", "no", "again", "no", "no", "yes")
     label = person.judge(searcher, "red", limit=3)

@@ -97,8 +97,63 @@ def test_words_leave_an_answer_about_pictures_as_it_was(tmp_path, run):
     assert after.hits == before.hits and after.status == before.status
 
 
-def test_a_quoted_phrase_is_looked_for_in_words_alone(tmp_path, run):
+def test_words_that_may_be_meant_never_put_pictures_lower(tmp_path, videos, run):
+    """The model has no percentages, and words too little to count are no reason to."""
+    run(words="none")
+    before = [(hit.path, hit.start) for hit in search(tmp_path, "green and blue")]
+    (videos / "film.en.srt").write_text(SRT.replace("We meet at the station at noon", "blue green"))
+    (videos / "blue.srt").write_text(SRT.replace("The <i>password</i> is swordfish", "a green car"))
+    run(words="subtitles")
+    after = search(tmp_path, "green and blue")
+    said = [hit for hit in after if hit.lines]
+    assert said and all(hit.probability is None or hit.probability > 0.5 for hit in after)
+    unsaid = [(hit.path, hit.start) for hit in after if hit.probability is None and hit.frames]
+    assert unsaid == [one for one in before if one in unsaid]
+
+
+def test_a_moment_is_the_same_however_many_are_asked_for(tmp_path, run):
     run()
+    for query in ("red password", "what was the password?"):
+        answers = [search(tmp_path, query, limit=limit) for limit in (10, 1, 2, 3)]
+        assert any(hit.lines and hit.frames for hit in answers[0])
+        for answer in answers[1:]:
+            known = [(hit.start, hit.end, hit.probability) for hit in answer]
+            whole = [(hit.start, hit.end, hit.probability) for hit in answers[0]]
+            assert known == whole[: len(known)]
+
+
+def test_a_video_gives_no_more_moments_than_it_may(tmp_path, run):
+    run()
+    answer = search(tmp_path, "swordfish at the station", per_video=1)
+    assert len({hit.path for hit in answer}) == len(answer) == 2
+
+
+def test_words_of_copies_are_one_row_of_a_file_that_is_there(tmp_path, videos, run):
+    for name in ("away.mp4", "copy.mp4"):
+        shutil.copy(videos / "film.mp4", videos / name)
+        (videos / name).with_suffix(".srt").write_text(SRT)
+    (videos / "film.en.srt").unlink()
+    run()
+    (videos / "away.mp4").unlink()
+    (hit,) = search(tmp_path, '"the password"')
+    assert not hit.missing and hit.path.name == "copy.mp4"
+    assert [copy.path.name for copy in hit.copies] == ["away.mp4"]
+    each = search(tmp_path, '"the password"', merge_copies=False)
+    assert {hit.path.name for hit in each} == {"away.mp4", "copy.mp4"}
+    assert "gone stay in the index" in str(each.warnings)
+
+
+def test_a_short_line_at_the_end_is_no_moment_after_it(tmp_path, videos, run):
+    (videos / "film.en.srt").write_text("1\n00:00:07,700 --> 00:00:07,900\nfarewell\n")
+    run()
+    (hit,) = search(tmp_path, '"farewell"')
+    assert (hit.start, hit.end) == pytest.approx((6.9, 7.9))
+
+
+def test_a_quoted_phrase_is_looked_for_in_words_alone(tmp_path, run):
+    run(words="none")
+    assert "pictures were searched for the phrase" in search(tmp_path, '"red"').warnings[-1]
+    run(words="subtitles")
     assert [hit.source for hit in search(tmp_path, '"the password"')] == ["subtitles"]
     nothing = search(tmp_path, '"red"')
     assert not nothing.hits and "“red”" in nothing.warnings[-1]
@@ -278,6 +333,19 @@ def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     )
     assert [moment.source for moment in label.moments] == ["subtitles"]
     assert label.state == "present" and label.of_frames().state == "not found"
+
+
+@pytest.mark.parametrize("query, shown", [('"zebra crossing"', 0), ('"the password"', 1)])
+def test_a_phrase_that_is_not_found_teaches_pictures_nothing(tmp_path, run, query, shown):
+    run()
+    asked = []
+    label = judge_query(
+        *(open_index(tmp_path / "db"), query, lambda hit: "no"),
+        lambda count: asked.append(count) or ("more" if count else "absent"),
+        {"limit": 1},
+    )
+    assert asked == [shown] and label.is_of_words
+    assert label.state == ("not found" if shown else "absent")
 
 
 def test_pictures_without_percentages_are_no_long_list_behind_words(tmp_path, run):

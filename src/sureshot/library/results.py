@@ -46,9 +46,7 @@ def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
 
 def absence(*, missing: bool, away: bool) -> str:
     """What follows the path of a file that is not there; empty for others."""
-    if away:
-        return " (not there now)"
-    return " (gone)" if missing else ""
+    return " (not there now)" if away else " (gone)" if missing else ""
 
 
 def _rounded(probability: float | None) -> float | None:
@@ -509,10 +507,8 @@ class Answer:
         if self._is_of_words:
             return f"Percentages of words are calibrated on {self.confidence.valid_for}."
         if self.confidence.reference:
-            return (
-                f"Percentages were learned on {self.confidence.reference}; on yours they are often "
-                "too low."
-            )
+            learned = self.confidence.reference
+            return f"Percentages were learned on {learned}; on yours they are often too low."
         whose = "your own judgements" if self.confidence.personal else "other people's videos"
         return f"Percentages are calibrated on {whose}."
 
@@ -523,8 +519,8 @@ class Answer:
             return ""
         rate = f"Rate a few searches with {option('judge', True)} to fit them to yours."
         told = f"If you know it's there, add {option('present', True)}."
-        settled = self.confidence.personal or self._is_of_words
-        return " ".join([*([] if settled else [rate]), *([] if self.present == 1 else [told])])
+        rated = self.confidence.personal or self._is_of_words
+        return " ".join([rate] * (not rated) + [told] * (self.present != 1))
 
     @property
     def _is_of_words(self) -> bool:
@@ -591,8 +587,8 @@ class Answer:
             for h in self.hits
         ]
         said = [] if self.confidence is None else ["".join(self.verdict)]
-        notes = [f"note: {plain(w)}" for w in self.warnings]
-        return "\n".join([head, *said, *notes, *self.name_rows(), *rows])
+        said += [f"note: {plain(w)}" for w in self.warnings]
+        return "\n".join([head, *said, *self.name_rows(), *rows])
 
     def _repr_html_(self) -> str:
         """A table for notebooks."""

@@ -248,7 +248,8 @@ class Claim:
         more: the row that is better, if the claim holds; empty where the well-posed mode cannot
             tell.
         less: the other row.
-        paper_more, paper_less: these rows in the papers' mode, where their names differ.
+        paper_more, paper_less: these rows in the papers' mode, where their names differ; ``-``
+            where they state another mode and have none.
         printed: the paper's gap in points, in words; empty for ours.
         printed_rsum: the paper's gap in the sum of the recalls of both directions, if it prints it.
         metric: what the gap is of.
@@ -287,6 +288,8 @@ class Claim:
 
     def rows(self, mode: Mode) -> tuple[str, str]:
         """The better row and the other one in a mode; empty names where it cannot tell."""
+        if mode == "paper" and self.paper_more == "-":
+            return "", ""
         if mode == "paper" and self.paper_more:
             return self.paper_more, self.paper_less
         return self.more, self.less

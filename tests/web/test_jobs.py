@@ -114,13 +114,16 @@ def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path, monkeyp
     assert until(jobs, has_ended).text.startswith("Indexing ended unexpectedly")
 
 
-def test_time_spent_paused_counts_once(capsys) -> None:
+def test_time_spent_paused_counts_once_and_failures_all(capsys, tmp_path) -> None:
     worker = Worker()
     worker._paused = 10.0
-    result = Indexed(found=2, indexed=1, seconds=100.0, elapsed=20.0)
+    failed = [(tmp_path, "is no video")] * 300
+    result = Indexed(found=2, indexed=1, seconds=100.0, elapsed=20.0, failed=failed)
     for state in ("paused", "running"):  # the same moment of the run, before and after a pause
         worker._report(result, state)
-        assert "10.0 times real time" in json.loads(capsys.readouterr().out)["text"]
+        told = json.loads(capsys.readouterr().out)
+        assert "10.0 times real time" in told["text"]
+        assert (told["failures"], len(told["failed"])) == (300, 200)
 
 
 def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:

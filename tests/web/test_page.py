@@ -2,6 +2,8 @@
 
 import base64
 import io
+import itertools
+import re
 import time
 
 import numpy as np
@@ -20,6 +22,7 @@ from tests.web.kinds import KINDS, written
 SIZES = {"wide": (1280, 800), "narrow": (360, 740)}
 # Replies that refuse are told to people, and the browser notes them as well.
 KNOWN = ("the server responded with a status of",)
+FULL = {"status": 507, "body": '{"error": {"code": "full", "message": "There is no room."}}'}
 WHOLE = "!player.classList.contains('early')"  # not only the seconds that are made first
 PICTURE = """() => {
   const canvas = new OffscreenCanvas(8, 8);
@@ -84,6 +87,17 @@ def search(page, query):
     page.locator("#query").fill(query)
     page.wait_for_url(f"**/?q={query}*")
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+
+
+def see(page, *, hidden=False):
+    """Switch to a tab, or to another one."""
+    page.evaluate(
+        """(hidden) => {
+          Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
+          document.dispatchEvent(new Event("visibilitychange"));
+        }""",
+        hidden,
+    )
 
 
 def colour(page):
@@ -168,6 +182,10 @@ def test_it_fits_and_can_be_read_by_everybody(browser, shop, size, scheme) -> No
         page.locator("#below button").first.wait_for()
         page.locator("#filters summary").click()
         assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size][0]
+        if size == "narrow":  # the film and the hits have the whole screen
+            page.evaluate("scrollTo(0, document.documentElement.scrollHeight)")
+            head, player = (page.locator(one).bounding_box() for one in ("header", "#player"))
+            assert head["y"] + head["height"] <= 0 and player["y"] <= 0
         # Not through `eval`, which the page forbids as well.
         page.context.set_extra_http_headers({})
         found = axe.Axe().run(page).response["violations"]
@@ -217,10 +235,20 @@ def test_who_is_among_the_hits_stays_there_when_others_come(page) -> None:
     assert page.evaluate("hits.children[0].contains(document.activeElement)")
 
 
-def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
-    search(page, "blue")
-    page.locator(".hit").first.get_by_text("More like this").click()
-    page.wait_for_url("**/?like=*")
+def test_more_like_a_moment_a_frame_and_a_photo_with_the_filters(page, shop, tmp_path) -> None:
+    page.goto(f"{shop[0]}?q=blue&shorter=10&min=0.2")
+    page.locator("#answer:not([aria-busy])").wait_for()
+    page.locator("#min").select_option("")
+    with page.expect_request("**/api/like?*shorter=600*"):
+        page.locator(".hit").first.get_by_text("More like this").click()
+    page.wait_for_url("**/?like=*shorter=10")
+    assert page.locator("#min").is_disabled()  # of words alone
+    page.locator("#longer").fill("10")
+    page.locator("#longer").press("Tab")
+    page.wait_for_url("**/?like=*longer=10*")
+    page.get_by_text("that lasts 10 min or longer").first.wait_for()
+    page.locator("#longer").fill("")
+    page.locator("#longer").press("Tab")
     assert page.locator("#query").input_value() == ""
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
     page.locator(".thumb").first.click()
@@ -230,10 +258,12 @@ def test_more_like_a_moment_a_frame_and_a_photo(page, tmp_path) -> None:
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
     Image.fromarray(np.full((48, 64, 3), COLOURS["green"], np.uint8)).save(tmp_path / "leaf.png")
     page.locator("#photo").set_input_files(tmp_path / "leaf.png")
-    page.wait_for_url("**/?photo=leaf.png")
+    page.wait_for_url("**/?photo=leaf.png&shorter=10")
     page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
     page.locator(".thumb").first.click()
     assert colour(page) == 1
+    page.locator("#unfilter").click()
+    page.wait_for_url("**/?photo=leaf.png")
 
 
 def test_what_is_looked_for_is_shown_and_hits_of_before_are_not(page, tmp_path) -> None:
@@ -340,6 +370,36 @@ def test_the_page_counts_as_the_terminal_does_and_names_what_failed(page, shop) 
     assert "broken.mp4: is not a video" in page.locator("#unread li").inner_text()
 
 
+def test_numbers_are_of_all_and_not_of_those_that_are_listed(page, shop) -> None:
+    def folders(route) -> None:
+        found = (reply := route.fetch()).json()
+        found["videos"][0]["path"] = "/elsewhere/a.mp4"
+        route.fulfill(response=reply, json=found | {"next": following})
+
+    job = {"state": "done", "text": "", "share": 1, "failures": 300, "failed": [], "folders": []}
+    page.route("**/api/videos?limit=500*", folders)
+    page.route("**/api/index", lambda route: route.fulfill(json={"job": job}))
+    for following, text in ((None, " in 2 folders;"), ("more", " s;")):
+        page.goto(shop[0])
+        page.locator("#shelf-title").get_by_text(text).wait_for()
+        assert ("folders" in page.locator("#shelf-title").inner_text()) == (following is None)
+    until(page, "failures.firstElementChild.textContent === '300 failed'")
+    page.unroute("**/api/videos?limit=500*")
+    page.unroute("**/api/index")
+
+
+def test_many_tabs_load_and_hidden_ones_hold_no_connection(page, shop) -> None:
+    for _ in range(6):  # as many connections as a browser makes to one host
+        page.context.new_page().goto(shop[0])
+        page.context.pages[-1].locator(".tile").first.wait_for()
+    with page.expect_request("**/api/index/events"):
+        page.locator("#manage").click()
+    with page.expect_event("requestfailed", lambda one: one.url.endswith("/events")):
+        see(page, hidden=True)
+    with page.expect_request("**/api/index/events"):
+        see(page)
+
+
 def test_notes_about_a_search_are_above_its_hits(page, shop) -> None:
     page.goto(f"{shop[0]}?q={'+'.join(['blue'] * 40)}")
     page.locator(".hit").first.wait_for()
@@ -350,8 +410,7 @@ def test_notes_about_a_search_are_above_its_hits(page, shop) -> None:
 def test_an_answer_that_is_no_json_is_said_too(page) -> None:
     search(page, "blue")
     fault = {"status": 500, "body": "Internal Server Error"}
-    full = {"status": 507, "body": '{"error": {"code": "full", "message": "There is no room."}}'}
-    page.route("**/api/cut/**", lambda route: route.fulfill(**full))
+    page.route("**/api/cut/**", lambda route: route.fulfill(**FULL))
     page.get_by_text("Save clip").first.click()
     page.locator(".hit small").get_by_text("There is no room.").wait_for()
     page.unroute("**/api/cut/**")
@@ -362,6 +421,70 @@ def test_an_answer_that_is_no_json_is_said_too(page) -> None:
     page.locator("#playing").get_by_text("The server could not answer that (500").wait_for()
     page.locator("#query").fill("red")
     page.locator("#verdict").get_by_text("The server could not answer that (500").wait_for()
+
+
+def test_a_film_that_is_left_is_not_made_and_one_that_cannot_be_says_why(page) -> None:
+    def in_two_parts(route) -> None:
+        found = (reply := route.fetch()).json()
+        part = {"url": f"{found['url']}&first=true", "start": found["start"], "end": found["end"]}
+        route.fulfill(response=reply, json=found | {"first": part})
+
+    whole = re.compile(r"/api/media/(?!.*&first)")
+    held = []
+    page.route("**/api/playing/**", in_two_parts)
+    page.route(whole, lambda route: held.append(route))
+    search(page, "blue")
+    with page.expect_request(whole):
+        page.locator(".thumb").first.click()
+    with page.expect_event("requestfailed", lambda one: bool(whole.search(one.url))):
+        page.locator(".thumb").nth(1).click()
+    while len(held) < 2:
+        page.wait_for_timeout(20)
+    held[1].fulfill(**FULL)
+    page.locator("#playing").get_by_text("There is no room.").wait_for()
+    page.unroute("**/api/playing/**")
+    page.unroute(whole)
+
+
+def test_rating_hides_no_hits_and_leaves_everybody_where_they_are(page, shop) -> None:
+    turns = itertools.count(1)  # what is asked of the judgements; the third says it is learned
+
+    def unlike(route) -> None:
+        limited = (
+            route.request.url if "limit=" in route.request.url else f"{route.request.url}&limit=3"
+        )
+        found = (reply := route.fetch(url=limited)).json()
+        route.fulfill(response=reply, json=found | {"status": "probably not here"})
+
+    def learning(route) -> None:
+        found = (reply := route.fetch()).json()
+        route.fulfill(response=reply, json=found | {"learning": next(turns) == 2})
+
+    fault = {"status": 409, "body": '{"error": {"code": "index", "message": "Line 3 is bad."}}'}
+    page.route("**/api/judge?*", lambda route: route.fulfill(**fault))
+    page.route("**/api/search?*", unlike)
+    page.goto(f"{shop[0]}?q=blue")
+    page.locator("#judged").get_by_text("Line 3 is bad.").wait_for()
+    page.locator("#query").press("Enter")  # plays nothing that is not shown
+    page.get_by_text("Show closest results").click()
+    page.locator("#answer:not([aria-busy])").wait_for()
+    assert page.locator("#player").is_hidden() and page.locator(".hit").count() == 3
+    page.unroute("**/api/judge?*")
+    page.route("**/api/judge?*", learning)
+    next(turns)
+    page.locator("#more").click()
+    page.locator(".hit").nth(5).wait_for()
+    page.locator("#answer:not([aria-busy])").wait_for()
+    page.locator(".hit").nth(4).locator("[data-verdict=wrong]").focus()
+    page.evaluate("scrollTo(0, 300)")
+    with page.expect_response("**/api/search?*limit=10*"):
+        page.keyboard.press("Enter")
+    page.locator("#answer:not([aria-busy]) [aria-pressed=true]").wait_for()
+    assert page.locator("#closest").is_hidden() and page.locator(".hit").count() > 5
+    assert page.locator(".hit.chosen [data-verdict=wrong]:focus").count() == 1
+    assert page.evaluate("[hits.children[4].matches('.chosen'), scrollY]") == [True, 300]
+    page.unroute("**/api/judge?*")
+    page.unroute("**/api/search?*")
 
 
 def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
@@ -420,15 +543,22 @@ def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_pa
             page.get_by_text(str(tmp_path / "root")).click()
             page.get_by_role("button", name="holidays").click()
             page.locator("#here").get_by_text("holidays").wait_for()
+            other = page.context.new_page()
+            other.goto(address)
+            other.locator("#below button").first.wait_for()
+            other.locator("#manage").click()
             page.locator("#start").click()
             page.locator("#pause").click()
             page.get_by_role("button", name="Resume").wait_for()
+            see(other)
+            until(other, "!job.hidden && pause.textContent === 'Resume'")
             page.reload()
             page.get_by_role("button", name="Resume").click()
             page.get_by_text("7 videos found: 6 indexed, 1 failed.").wait_for()
             page.locator("#failures summary").click()
             assert "broken.mp4: is not a video" in page.locator("#failures").inner_text()
             page.locator("#held").get_by_text("Videos 6").wait_for()
+            other.locator("#held").get_by_text("Videos 6").wait_for(state="attached")
     assert status(str(tmp_path / "db")).videos == 6
 
 

@@ -119,6 +119,9 @@ def test_a_photo_finds_what_looks_like_it(visitor, kind) -> None:
     reply = visitor.post("/api/like", params={"name": "holiday.png", "limit": 1}, **given).json()
     found = reply["hits"][0]["path"].rpartition("/")[2]
     assert reply["query"] == "holiday.png" and found in ("red.mp4", "scenes.mp4")
+    asked = {"name": "holiday.png", "limit": 1, "cursor": reply["next"]}
+    (following,) = visitor.post("/api/like", params=asked, **given).json()["hits"]
+    assert following["rank"] == 2
 
 
 # A list of other files, which ffmpeg would read.

@@ -81,6 +81,7 @@ class Worker:
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:
         if result is not None:
+            values["failures"] = len(result.failed)
             values["failed"] = reasons(result.failed[-_MOST:])
         sys.stdout.write(json_text(values, ascii_only=True) + "\n")
         sys.stdout.flush()

@@ -48,7 +48,8 @@ class JobValues(BaseModel):
     text: str = "looking for videos"
     share: float = 0.0
     current: str = ""
-    failed: list[Reason] = []
+    failures: int = 0
+    failed: list[Reason] = []  # the last of them
     error: ErrorValues | None = None
 
 

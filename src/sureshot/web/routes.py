@@ -157,6 +157,7 @@ async def like_upload(
     request: Request,
     session: SessionOf,
     options: Options,
+    cursor: Cursor = None,
     name: Annotated[str, Query(description="What to call it.", max_length=255)] = "photo",
 ) -> Response:
     """Moments that look like a photo, whose bytes are the body of the request."""
@@ -165,7 +166,7 @@ async def like_upload(
     def find(searcher: Searcher, **wanted: Any) -> Answer:
         return like_photo(searcher, data, plain(name), **wanted)
 
-    return await _page(request, session, session.searches, find, options)
+    return await _page(request, session, session.searches, find, options, cursor)
 
 
 async def _page(

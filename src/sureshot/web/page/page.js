@@ -3,8 +3,10 @@
 
 const $ = (id) => document.getElementById(id);
 const FILTERS = ["folder", "longer", "shorter", "since", "until", "sort", "min", "present"];
+const OF_WORDS = ["min", "present"]; // filters that a picture is not looked for with
+const PICTURE = ["like", "at", "frame", "photo"]; // what is looked for in place of words
 const photos = new Map(); // photos that were dropped, by the name in the address
-let answer = null; // what is shown: { hits, next, query, … }
+let answer = null; // what is shown: { hits, next, query, address, … }
 let chosen = -1; // place of the hit that keys go to
 let film = null; // what plays: { hit, start, end, from, … }
 let asking = null; // the search under way, which a newer one ends
@@ -22,14 +24,15 @@ async function ask(address, options = {}) {
     throw new Error("The server does not answer; is `sureshot serve` still running?");
   }
   const values = await reply.json().catch(() => null);
+  options.signal?.throwIfAborted();
   if (!values) throw new Error(`The server could not answer that (${reply.status} ${reply.statusText}).`);
   if (!reply.ok) throw Object.assign(new Error(values.error.message), { code: values.error.code });
   return values;
 }
 
-// Why a film is not sent; null where it is.
-async function refusal(address) {
-  const reply = await fetch(address, { headers: { Range: "bytes=0-0" } }).catch(() => null);
+// Why a film is not sent; null where it is, as soon as it is made.
+async function refusal(address, signal = null) {
+  const reply = await fetch(address, { headers: { Range: "bytes=0-0" }, cache: "no-store", signal }).catch(() => null);
   if (reply?.ok) return null;
   const values = await reply?.json().catch(() => null);
   return values?.error.message ?? `The server could not answer that (${reply?.status ?? "it is gone"}).`;
@@ -55,10 +58,15 @@ const picture = (hit, at) => `api/thumbnail/${hit.id}?at=${at}&side=180`;
 
 // --- the address: every search has one ----------------------------------------------------------
 
-function wanted() {
-  const asked = new URLSearchParams();
-  if ($("query").value.trim()) asked.set("q", $("query").value.trim());
-  for (const name of FILTERS) if ($(name).value.trim()) asked.set(name, $(name).value.trim());
+const ofPicture = (asked) => asked.has("like") || asked.has("photo");
+
+// What the boxes ask: of a picture, if one is given; with no words of the picture there is.
+function wanted(picture = null) {
+  const q = $("query").value.trim();
+  const now = [...new URLSearchParams(location.search)].filter(([name]) => PICTURE.includes(name));
+  const asked = new URLSearchParams(picture ?? (q ? { q } : now));
+  const sent = FILTERS.filter((name) => !ofPicture(asked) || !OF_WORDS.includes(name));
+  for (const name of sent) if ($(name).value.trim()) asked.set(name, $(name).value.trim());
   return asked;
 }
 
@@ -95,9 +103,10 @@ function fill() {
 
 // --- searching ----------------------------------------------------------------------------------
 
-function request(cursor) {
+function request(cursor, shown) {
   const asked = new URLSearchParams(location.search);
   const page = filtered(new URLSearchParams(cursor ? { cursor } : {}));
+  if (shown) page.set("limit", Math.min(10 * Math.ceil(shown / 10), 100));
   if (asked.has("like")) {
     page.set("video", asked.get("like"));
     for (const name of ["at", "frame"]) if (asked.has(name)) page.set(name, asked.get(name));
@@ -114,20 +123,25 @@ function request(cursor) {
   return [`api/search?${page}`];
 }
 
-async function search(cursor = null) {
+// Asks what the address says, or for the next hits; `again` leaves who reads the hits where they are.
+async function search(cursor = null, again = false) {
   asking?.abort();
   asking = new AbortController();
   const { signal } = asking;
-  $("filters").classList.toggle("used", FILTERS.some((name) => $(name).value));
+  const address = location.search;
+  const asked = new URLSearchParams(address);
+  const stays = cursor !== null || (again && answer?.address === address);
+  for (const name of OF_WORDS) $(name).disabled = ofPicture(asked);
+  $("filters").classList.toggle("used", FILTERS.some((name) => asked.has(name)));
   try {
-    const call = request(cursor);
+    const call = request(cursor, stays && !cursor ? answer.hits.length : 0);
     if (!call) {
       clear();
       return await shelf();
     }
     $("shelf").hidden = true;
-    if (new URLSearchParams(location.search).has("q")) $("sample").hidden = true;
-    else if (!cursor) {
+    if (asked.has("q")) $("sample").hidden = true;
+    else if (!stays) {
       clear(); // hits of a sentence are not those of a picture
       sample();
       say("Looking for moments like this …", "");
@@ -136,12 +150,13 @@ async function search(cursor = null) {
     $("answer").setAttribute("aria-busy", "true");
     const page = await ask(call[0], { ...call[1], signal });
     if (cursor) page.hits = [...answer.hits, ...page.hits];
-    answer = page;
-    show(!cursor);
-    await recall();
+    const before = answer;
+    answer = { ...page, address };
+    show(stays ? before : null);
+    await recall().catch(unjudged);
   } catch (error) {
     if (error.name === "AbortError") return;
-    if (!cursor) clear();
+    if (!stays) clear();
     $("shelf").hidden = true;
     say(error.message, "error");
     if (error.code === "index") manage(true);
@@ -167,12 +182,19 @@ function say(sentence, kind) {
   $("verdict").className = kind;
 }
 
-function show(anew) {
+// Shows the answer; after one to the same search the mark, the keys and what was opened stay.
+function show(before) {
   const kinds = { confident: "confident", "several plausible": "several", "probably not here": "absent" };
-  const hide = answer.status === "probably not here" && anew;
+  const hide = answer.status === "probably not here" && (!before || $("hits").hidden);
   say(answer.verdict || answer.warnings[answer.typed ? 1 : 0] || "", kinds[answer.status] ?? "");
   const held = $("hits").contains(document.activeElement); // somebody is among the hits already
-  if (anew) chosen = held ? 0 : -1;
+  const controls = () => [...($("hits").children[chosen]?.querySelectorAll("button, a") ?? [])];
+  const control = controls().indexOf(document.activeElement);
+  if (before) {
+    const was = before.hits[chosen];
+    const now = answer.hits.findIndex((hit) => hit.id === was?.id && hit.start === was.start && hit.source === was.source);
+    if (now >= 0) chosen = now;
+  } else chosen = held ? 0 : -1;
   $("closest").hidden = !hide;
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
@@ -183,9 +205,10 @@ function show(anew) {
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
   const warnings = answer.warnings.slice(answer.typed || !answer.verdict ? 1 : 0); // the first is said already
   $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, note)));
-  if (anew) named(answer).catch((error) => say(error.message, "error"));
+  if (!before) named(answer).catch((error) => say(error.message, "error"));
   $("hits").replaceChildren(...answer.hits.map(row));
-  choose(chosen, held && !hide);
+  choose(chosen, held && !hide && !before);
+  if (before) controls()[control]?.focus({ preventScroll: true });
   document.title = `${answer.query} · Sureshot`;
 }
 
@@ -277,7 +300,7 @@ function row(hit, place) {
   const deeds = make("div", { className: "deeds" },
     judgeable ? deed("Right", () => judge(place, "right"), { "aria-pressed": "false", "data-verdict": "right" }) : null,
     judgeable ? deed("Wrong", () => judge(place, "wrong"), { "aria-pressed": "false", "data-verdict": "wrong" }) : null,
-    deed("More like this", () => go(new URLSearchParams({ like: hit.id, at: hit.peak }))),
+    deed("More like this", () => go(wanted({ like: hit.id, at: hit.peak }))),
     save,
     deed("Copy path", async (button) => {
       if (!navigator.clipboard) throw new Error(`Browsers copy only from localhost or https. The path is ${hit.path}`);
@@ -325,7 +348,7 @@ function preview(button, image, hit) {
 
 // --- what there is, where nothing is asked -------------------------------------------------------
 
-let places = 0; // folders with videos
+let places = 0; // folders with videos; 0 where that is not known
 
 async function shelf() {
   const asked = filtered(new URLSearchParams());
@@ -356,24 +379,26 @@ function tile(video, place, why = "") {
 }
 
 async function folders() {
-  const { videos } = await ask("api/videos?limit=500");
+  const { videos, next } = await ask("api/videos?limit=500&failed=false");
   const names = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
-  places = names.length;
+  places = next ? 0 : names.length; // of more videos nobody has counted them
   $("folders").replaceChildren(...names.map((value) => make("option", { value })));
   const button = (name) => {
     const one = make("button", { type: "button", textContent: fileOf(name) || name, title: name });
     one.addEventListener("click", () => within(name));
     return make("li", {}, one);
   };
-  $("places").replaceChildren(...(places > 1 ? names.slice(0, 12).map(button) : []));
+  $("places").replaceChildren(...(names.length > 1 ? names.slice(0, 12).map(button) : []));
 }
 
 // --- playing ------------------------------------------------------------------------------------
 
-let turn = 0; // counts what was asked to play, so that a late reply starts nothing
+let playing = new AbortController(); // what plays asks with it: nothing is made or started for a film that was left
 
 async function play(place, hit = answer.hits[place]) {
-  const mine = ++turn;
+  playing.abort();
+  playing = new AbortController();
+  const { signal } = playing;
   choose(place, false);
   film = null;
   $("caption").hidden = true;
@@ -385,24 +410,23 @@ async function play(place, hit = answer.hits[place]) {
   video.load();
   try {
     const asked = new URLSearchParams({ at: hit.peak, start: hit.start, end: hit.end });
-    const found = await ask(`api/playing/${hit.id}?${asked}`);
-    if (mine !== turn) return;
+    const found = await ask(`api/playing/${hit.id}?${asked}`, { signal });
     const { url, start } = found.first ?? found;
     film = { ...found, hit, from: start, wish: null, lines: [] };
-    captions(film);
+    captions(film, signal);
     $("player").classList.toggle("early", found.first !== null);
     video.src = url;
     video.currentTime = Math.max(hit.peak - start, 0);
-    if (found.first) whole(film);
+    if (found.first) whole(film, signal);
     await video.play();
   } catch (error) {
-    if (mine === turn && error.name !== "AbortError" && error.name !== "NotAllowedError" && !video.error) $("playing").textContent = error.message;
+    if (!signal.aborted && error.name !== "AbortError" && error.name !== "NotAllowedError" && !video.error) $("playing").textContent = error.message;
   }
 }
 
 // What is said and written, shown below the film while it plays.
-async function captions(one) {
-  const known = await ask(`api/lines/${one.hit.id}`).catch(() => ({ lines: [] }));
+async function captions(one, signal) {
+  const known = await ask(`api/lines/${one.hit.id}`, { signal }).catch(() => ({ lines: [] }));
   const languages = known.lines.filter((line) => line.source !== "picture").map((line) => line.language);
   const shown = one.hit.lines?.[0]?.language ?? languages[0];
   one.lines = known.lines.filter((line) => line.source !== "picture" && line.language === shown);
@@ -410,10 +434,11 @@ async function captions(one) {
 }
 
 // The film around the seconds that play already, as soon as it is made.
-async function whole(one) {
+async function whole(one, signal) {
   const video = $("video");
-  const reply = await fetch(one.url, { method: "HEAD" }).catch(() => null);
-  if (film !== one || !reply?.ok) return;
+  const trouble = await refusal(one.url, signal);
+  if (film !== one) return;
+  if (trouble) return ($("playing").textContent = trouble);
   const at = one.wish ?? video.currentTime + one.from;
   const goes = !video.paused || video.ended;
   const poster = await shown(video);
@@ -481,7 +506,7 @@ $("track").addEventListener("keydown", (event) => {
 
 function close() {
   film = null;
-  turn += 1;
+  playing.abort();
   $("video").pause();
   $("video").removeAttribute("src");
   $("video").load();
@@ -493,7 +518,7 @@ $("close").addEventListener("click", close);
 $("frame").addEventListener("click", () => {
   if (!film) return;
   const at = ($("video").currentTime + film.from).toFixed(3);
-  go(new URLSearchParams({ like: film.hit.id, at, frame: "true" }));
+  go(wanted({ like: film.hit.id, at, frame: "true" }));
 });
 
 // --- keys ---------------------------------------------------------------------------------------
@@ -543,7 +568,7 @@ $("query").addEventListener("input", () => {
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   clearTimeout(pending);
-  if ($("query").value.trim() === new URLSearchParams(location.search).get("q") && answer?.hits.length) return play(Math.max(chosen, 0));
+  if ($("query").value.trim() === new URLSearchParams(location.search).get("q") && answer?.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
   go(wanted());
 });
 
@@ -570,7 +595,7 @@ function ofPhoto(file) {
   if (!file) return;
   photos.set(file.name, file);
   $("query").value = "";
-  go(new URLSearchParams({ photo: file.name }));
+  go(wanted({ photo: file.name }));
 }
 
 $("photo").addEventListener("change", () => ofPhoto($("photo").files[0]));
@@ -598,8 +623,13 @@ async function judge(place, given) {
     await send("api/judge", { query: answer.query, verdict, moments });
     await recall();
   } catch (error) {
-    $("judged").textContent = error.message;
+    unjudged(error);
   }
+}
+
+// That judging fails is no reason to show no hits.
+function unjudged(error) {
+  $("judged").textContent = error.message;
 }
 
 // What was judged of this search, and how far that is from better percentages.
@@ -616,32 +646,29 @@ async function recall() {
       button.setAttribute("aria-pressed", String(told !== undefined && told.right === (button.dataset.verdict === "right")));
     }
   });
-  if (known.learning) setTimeout(() => learned(query), 500);
+  if (known.learning) setTimeout(() => learned(query).catch(unjudged), 500);
 }
 
 // The percentages change when what was judged has been learned from.
 async function learned(query) {
   const known = await ask(`api/judge?${new URLSearchParams({ query })}`);
   if (answer?.query !== query) return;
-  if (known.learning) return setTimeout(() => learned(query), 500);
-  const shown = !$("hits").hidden;
-  const at = chosen;
-  await search();
-  if (shown) $("hits").hidden = false;
-  choose(at, false);
+  if (known.learning) return setTimeout(() => learned(query).catch(unjudged), 500);
+  await search(null, true);
 }
 
 $("absent").addEventListener("click", () => judge(-1, "absent"));
 
 // --- indexing -----------------------------------------------------------------------------------
 
-let job = null;
+let job; // the last one, null where there was none; undefined until the server has said
 let events = null;
 let here = null;
 
 async function manage(open) {
   $("indexing").hidden = !open;
   $("manage").setAttribute("aria-expanded", String(open));
+  follow();
   if (open) await Promise.all([held(), browse(here)]);
 }
 
@@ -658,9 +685,9 @@ async function held() {
 }
 
 // Files that failed, with their reasons, behind their number.
-function list(id, what, failed) {
-  $(id).hidden = !failed.length;
-  $(id).firstElementChild.textContent = `${failed.length} ${what}`;
+function list(id, what, failed, count = failed.length) {
+  $(id).hidden = !count;
+  $(id).firstElementChild.textContent = `${count} ${what}`;
   $(id).lastElementChild.replaceChildren(...failed.map((one) => make("li", { textContent: `${one.path}: ${one.reason}` })));
 }
 
@@ -683,27 +710,42 @@ async function browse(folder) {
   }
 }
 
+const isGoing = (one) => ["running", "paused"].includes(one?.state);
+
+// Only while there is something to see: all tabs of a browser share six connections to a server,
+// and a stream holds one for as long as it is open.
 function follow() {
+  const wish = !document.hidden && (isGoing(job) || !$("indexing").hidden);
+  if (wish === (events !== null)) return;
   events?.close();
-  events = new EventSource("api/index/events");
-  events.addEventListener("message", (event) => progress(JSON.parse(event.data).job));
+  events = wish ? new EventSource("api/index/events") : null;
+  events?.addEventListener("message", (event) => progress(JSON.parse(event.data).job));
 }
 
+// What began or ended while nothing was followed.
+async function look() {
+  follow();
+  if (!events) progress((await ask("api/index")).job);
+}
+
+document.addEventListener("visibilitychange", () => look().catch(() => null));
+
 function progress(now) {
-  const ended = job && job.state !== now?.state && !["running", "paused"].includes(now?.state);
+  const ended = job !== undefined && !isGoing(now) && (job?.state !== now?.state || job?.text !== now?.text);
   job = now;
+  follow();
   $("job").hidden = !job;
   if (!job) return;
-  const going = ["running", "paused"].includes(job.state);
+  const going = isGoing(job);
   $("bar").value = job.share;
   $("progress").textContent = job.text;
   $("current").textContent = going ? job.current : "";
   $("pause").hidden = $("cancel").hidden = !going;
   $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";
-  list("failures", "failed", job.failed);
+  list("failures", "failed", job.failed, job.failures);
   if (ended) {
     held();
-    folders().then(() => search(), () => null);
+    folders().then(() => search(null, true), () => null);
   }
 }
 
@@ -734,7 +776,7 @@ if (entrance.has("token")) {
 $("query").focus();
 if (location.search || !$("query").value) fill();
 else go(wanted()); // somebody typed before this ran
-follow();
+look().catch(() => null);
 if (location.search && !asking) search();
 (async () => {
   if (!(await held())) return manage(true);

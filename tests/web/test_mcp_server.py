@@ -125,6 +125,21 @@ def test_what_cannot_be_is_a_sentence(library: Library) -> None:
     talk_here(library.db, visit)
 
 
+def test_no_time_is_after_the_end_of_a_video(library: Library) -> None:
+    async def visit(client: Any) -> None:
+        found = (await client.call_tool("find", {"query": "red"})).structured_content
+        video, end = found["moments"][0]["video"], found["moments"][0]["end"]
+        shown = await client.call_tool("frames", {"video": video, "start": 0, "end": 1000})
+        times = [one.text for one in shown.content if one.type == "text"]
+        assert len(times) == 4 and float(times[-1].split()[0]) < end + 60
+        late = await client.call_tool("frames", {"video": video, "start": 5000})
+        assert "The video ends at" in message(late)
+        cut = await client.call_tool("clip", {"video": video, "start": 0, "end": 300})
+        assert "00.05.00" not in cut.structured_content["name"]
+
+    talk_here(library.db, visit)
+
+
 def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> None:
     for name in ("a", "b", "c"):
         (tmp_path / name).mkdir()
@@ -138,14 +153,16 @@ def test_only_what_is_indexed_there_and_below_the_root_is_shown(tmp_path) -> Non
     (tmp_path / "b" / "x.mp4").unlink()
 
     async def visit(client: Any) -> None:
-        for path, said in (
-            (linked, "is outside the folders that are served"),
-            (tmp_path / "b" / "x.mp4", "is gone"),
-            (secret, "There is no such video"),
-        ):
+        for path in (linked, tmp_path / "b" / "x.mp4", secret):
             for tool, more in (("frames", {}), ("clip", {"end": 1})):
                 asked = {"video": video_id(path), "start": 0} | more
-                assert said in message(await client.call_tool(tool, asked))
+                said = message(await client.call_tool(tool, asked))
+                assert "There is no such video" in said
+        for query in ("red", "x"):
+            found = (await client.call_tool("find", {"query": query})).structured_content
+            assert found["moments"] == [] and "that are served" in found["notes"][0]
+        held = (await client.call_tool("status", {})).structured_content
+        assert (held["videos"], held["failed_count"]) == (0, 0)
 
     talk_here(db, visit, roots=[tmp_path / "a"])
 

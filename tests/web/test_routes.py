@@ -298,9 +298,17 @@ def test_links_lead_out_of_no_root(tmp_path) -> None:
     with TestClient(app_of(session, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         assert client.get(f"/api/thumbnail/{video_id(site / 'own.mp4')}").status_code == 200
         for path in outside:
-            for address in ADDRESSES:
+            for address in (*ADDRESSES, "/api/videos/{}", "/api/lines/{}"):
                 reply = client.get(address.format(video_id(path)))
                 assert reply.status_code == 404, (path, address)
+            gone = client.delete(f"/api/videos/{video_id(path)}", headers=ALLOWED)
+            assert gone.status_code == 404
+        for asked in ({"q": "red"}, {"q": "own", "folder": str(site)}):
+            answer = client.get("/api/search", params=asked).json()
+            found = {one["path"] for one in (*answer["hits"], *answer["names"])}
+            assert found == {str(site / "own.mp4")}
+        assert client.get("/api/videos").json()["total"] == 1
+        assert client.get("/api/status").json()["videos"] == 1
     session.close()
     with visiting(tmp_path / "db", tmp_path / "films") as client:  # without --root all is played
         assert client.get(f"/api/thumbnail/{video_id(site / 'swapped.mp4')}").status_code == 200

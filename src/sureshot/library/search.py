@@ -53,6 +53,7 @@ _NEGATED = "these show what you asked to leave out."
 _NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
 _ONLY_NAMES = "Only names were searched, as the model knows no word of this."
+_CORRECTED = 60  # words of a query up to which misspelt ones are replaced
 _WITH_WORDS = 10  # moments of pictures that lines may join, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
@@ -592,6 +593,8 @@ class Searcher:
         """A cleaned text without misspelt words, as far as it is known what was meant."""
         known = self.encoder.vocabulary
         if known is None or other_script(text) or looks_foreign(text):
+            return text
+        if text.count(" ") >= _CORRECTED:  # the model reads no more, and each takes milliseconds
             return text
         return corrected(
             text,

@@ -284,8 +284,9 @@ class Watcher:
                 self._pending.pop(path, None)
             self._words -= words
             self._consider(self._sources([path for path in due if exists_at(path)]))
-        elif self._gone and not self._pending:  # a file that moved gives its windows away first
-            self._forget()
+        elif self._gone:
+            # A file that moved gives its windows away first. Something may go on changing for ever.
+            self._forget(2 * self._settle if self._pending else 0.0)
         return True
 
     def _index(self, paths: Sequence[Path]) -> bool:
@@ -312,9 +313,12 @@ class Watcher:
                 with contextlib.suppress(OSError):
                     self._devices[folder] = folder.stat().st_dev
 
-    def _forget(self) -> None:
-        """Forget the videos at or below paths that went, if they are gone for good."""
-        gone, self._gone = self._gone.keys(), {}
+    def _forget(self, least: float) -> None:
+        """Forget the videos at or below paths that went so many seconds ago, if for good."""
+        now = time.monotonic()
+        gone = {path for path, since in self._gone.items() if now - since >= least}
+        if not gone:
+            return
         store = self._store()
         went = [
             record
@@ -333,6 +337,8 @@ class Watcher:
             number, folders = count_away(away)
             where = away_sentence(number, folders) if number else _named([r.path for r in away])
             self._say(f"Not there now, still indexed: {where}")
+        for path in gone:  # not before: to write may have failed
+            self._gone.pop(path, None)
 
     def _is_away(self, record: VideoRecord) -> bool:
         """Whether a file that went may come back with its folder or its disk."""

@@ -16,7 +16,6 @@ from mcp.types import ToolAnnotations
 from pydantic import BaseModel, Field
 
 from sureshot.errors import QueryError, SureshotError, reason_of
-from sureshot.library import catalog
 from sureshot.library.clips import export_name, still
 from sureshot.library.results import Answer, Answerable
 from sureshot.store.rows import VideoRecord
@@ -159,7 +158,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
             answer = session.searcher().search(
                 query,
                 limit=limit,
-                folder=folder,
+                folder=session.among(folder),
                 longer=longer,
                 shorter=shorter,
                 since=since,
@@ -167,7 +166,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
                 sort=sort,
                 min=min,
             )
-            return _found(answer)
+            return _found(answer, min)
 
         return await _called(search)
 
@@ -176,7 +175,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         """What is indexed, by which model, and what could not be."""
 
         def read() -> IndexStatus:
-            held = catalog.status(session.options.db)
+            held = session.status()
             failed = [f"{plain(path)}: {plain(reason)}" for path, reason in held.failed]
             return IndexStatus(
                 videos=held.videos,
@@ -202,8 +201,8 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         """Pictures of a moment, evenly spaced, each below its time in seconds."""
 
         def draw() -> list[Any]:
-            path, rate = _file(session, video).path, session.store().settings.frame_rate
-            last = start if end is None else max(start, end)
+            record, rate = _file(session, video), session.store().settings.frame_rate
+            path, last = record.path, _ending(record, start, start if end is None else end)
             many = 1 if last == start else count
             step = (last - start) / max(1, many - 1)
             shown: list[Any] = []
@@ -226,8 +225,9 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         def make() -> Clip:
             check_length(start, end)
             record = _file(session, video)
-            made = cut_film(cache, record, start, end, session.store().settings.frame_rate)
-            return Clip(path=printable(made), name=export_name(record.path, start, end, 1))
+            last = _ending(record, start, end)
+            made = cut_film(cache, record, start, last, session.store().settings.frame_rate)
+            return Clip(path=printable(made), name=export_name(record.path, start, last, 1))
 
         return await _called(make)
 
@@ -251,9 +251,18 @@ def _file(session: Session, video: str) -> VideoRecord:
     return session.file(video)
 
 
-def _found(answer: Answer) -> FoundMoments:
-    known = answer.confidence
+def _ending(record: VideoRecord, start: float, end: float) -> float:
+    """The second at which a moment of a video ends, which is not after the video."""
+    if start > record.duration:
+        raise QueryError(f"The video ends at {record.duration:.2f} s, before the moment begins.")
+    return max(start, min(end, record.duration))
+
+
+def _found(answer: Answer, least: float) -> FoundMoments:
+    known = answer.confidence if answer.hits else None
     nothing = "Found by name only." if answer.names else "Nothing was found."
+    if answer.confidence and least:
+        nothing = "No moment is as likely right as `min`."
     return FoundMoments(
         sentence=plain("".join(answer.verdict)) if answer.hits else nothing,
         probability=None if known is None else round(known.right, 4),

@@ -272,7 +272,9 @@ async def media(
 
     record, film, is_early = await session.files.run(request, find)
     if film.playable.way == "direct":
-        return file_reply(request, record.path, film.playable.type)
+        # To open it may hang, too, on a disk or in a storage that does not answer.
+        kind = film.playable.type
+        return await session.files.run(request, lambda: file_reply(request, record.path, kind))
 
     def make() -> Path:
         rate = session.store().settings.frame_rate
@@ -302,7 +304,8 @@ async def cut_out(
     record = await session.files.run(request, lambda: session.file(name))
     rate = session.store().settings.frame_rate
     path = await session.clips.run(request, lambda: cut_film(cache, record, start, end, rate))
-    return file_reply(request, path, MP4, export_name(record.path, start, end, rank))
+    last = max(start, min(end, record.duration))
+    return file_reply(request, path, MP4, export_name(record.path, start, last, rank))
 
 
 def check_length(start: float, end: float) -> None:

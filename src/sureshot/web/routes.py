@@ -182,7 +182,8 @@ async def _page(
     folder = folder_of(options.folder)  # a wrong one is refused before it waits for its turn
 
     def run() -> dict[str, Any]:
-        answer = find(session.searcher(), **asdict(options) | {"limit": limit, "folder": folder})
+        wanted = asdict(options) | {"limit": limit, "folder": session.among(folder)}
+        answer = find(session.searcher(), **wanted)
         values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
         hits = [hit for hit in values["hits"] if hit["rank"] > done]
@@ -228,7 +229,7 @@ def describe(
 @queued("searches")
 def status(session: SessionOf) -> dict[str, Any]:
     """What the index holds, with which model, and what failed and why."""
-    contents = catalog.status(session.options.db)
+    contents = session.status()
     return contents.to_dict() | {"summary": contents.summary}
 
 
@@ -248,7 +249,8 @@ def videos(
 ) -> dict[str, Any]:
     """The videos of the index."""
     store = session.store()
-    wanted = VideoFilter(**asdict(chosen) | {"folder": folder_of(chosen.folder)}).videos(store)
+    folder = session.among(folder_of(chosen.folder))
+    wanted = VideoFilter(**asdict(chosen) | {"folder": folder}).videos(store)
     page = list_videos(store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed)
     return page.to_dict() | {"next": page.after}
 

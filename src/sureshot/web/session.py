@@ -10,7 +10,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -20,14 +20,18 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
 from sureshot.errors import VideoError
-from sureshot.library.catalog import forget_films
+from sureshot.library import catalog
+from sureshot.library.catalog import Contents, forget_films
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher, open_index
+from sureshot.library.video_filter import VideoFilter
+from sureshot.library.video_list import list_videos
 from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import absolute, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
+from sureshot.store.vector_search import Selection, VideoSet, is_selected
 from sureshot.text import plain
 from sureshot.web.schema import BusyError, FileGoneError, NotFoundError, json_reply
 
@@ -145,7 +149,7 @@ class Session:
     """The open index, which need not be there yet, and the threads.
 
     Args:
-        within: folders; what is not at or below one, links followed, is not played. None: all is.
+        within: folders; what is not at or below one, links followed, is not shown. Empty: all is.
         refresh: seconds for which the list of videos is not read again.
     """
 
@@ -163,7 +167,9 @@ class Session:
         self.previews = WorkQueue(1, _CLIPS, 120.0)  # the few seconds that somebody waits for
         self.clips = WorkQueue(max(1, min(cores // 2, 2)), _CLIPS, 1800.0, low_priority=True)
         self.batcher = SearchBatcher()
-        self._within = [absolute(folder).resolve() for folder in within]
+        tops = [absolute(folder) for folder in within]
+        self._within = [top if isinstance(top, ObjectPath) else top.resolve() for top in tops]
+        self._shown: dict[Path, bool] = {}  # `file` looks again, as links may change
         self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
@@ -202,14 +208,50 @@ class Session:
 
     def video(self, name: str) -> VideoRecord:
         """The indexed video of an id."""
-        is_old = time.monotonic() - self._videos_read > self._refresh
-        if is_old:  # also when the id is unknown: made-up ids must not cause a read each
-            self._videos = {record.id: record for record in self.store().videos()}
-            self._videos_read = time.monotonic()
-        record = self._videos.get(name)
+        record = self._known().get(name)
         if record is None:
             raise NotFoundError("There is no such video in the index; it may have been removed.")
         return record
+
+    def _known(self) -> dict[str, VideoRecord]:
+        """The videos that may be shown, by their ids."""
+        is_old = time.monotonic() - self._videos_read > self._refresh
+        if is_old:  # also when an id is unknown: made-up ids must not cause a read each
+            self._videos = {one.id: one for one in self.store().videos() if self._may_show(one)}
+            self._videos_read = time.monotonic()
+        return self._videos
+
+    def _may_show(self, record: VideoRecord) -> bool:
+        if self._within and record.path not in self._shown:
+            self._shown[record.path] = self._is_within(record.path)
+        return not self._within or self._shown[record.path]
+
+    def among(self, folder: str | None) -> str | Selection | None:
+        """The videos of a folder, or all where that is None, without those not to be shown."""
+        return self._inside(folder) if self._within else folder
+
+    def _inside(self, folder: str | None) -> VideoSet:
+        wanted = VideoFilter(folder=folder).videos(self.store())
+        known = self._known().values()
+        ids = frozenset(record.id for record in known if is_selected(record, wanted))
+        where = f"at or below {plain(wanted)}" if isinstance(wanted, Path) else str(wanted)
+        words = "in the folders that are served" if wanted is None else where
+        return VideoSet(ids, words, wanted.note if isinstance(wanted, VideoSet) else "")
+
+    def status(self) -> Contents:
+        """What the index holds, of what may be shown."""
+        contents = catalog.status(self.options.db)
+        if not self._within:
+            return contents
+        page = list_videos(self.store(), limit=None, folder=self._inside(None))
+        return replace(
+            contents,
+            videos=page.total,
+            seconds=page.seconds,
+            windows=sum(record.windows for record in page),
+            failed=tuple((one.path, one.reason) for one in page if one.reason),
+            notes=tuple((one.path, one.note) for one in page if one.note and not one.reason),
+        )
 
     def file(self, name: str) -> VideoRecord:
         """The indexed video of an id, whose file is there and may be played."""
@@ -222,9 +264,8 @@ class Session:
             raise FileGoneError(f"{plain(path)} is gone from where it was indexed.")
         if record.reason:
             raise VideoError(f"{plain(path)} {record.reason}.")
-        if isinstance(path, ObjectPath):
-            return record
-        if not (path.is_file() or path.is_dir()):  # a pipe would be waited for
+        is_object = isinstance(path, ObjectPath)
+        if not (is_object or path.is_file() or path.is_dir()):  # a pipe would be waited for
             raise VideoError(f"{plain(path)} is not a regular file any more.")
         if self._within and not self._is_within(path):
             raise NotFoundError(
@@ -235,6 +276,8 @@ class Session:
 
     def _is_within(self, path: Path) -> bool:
         """Whether a video, and each of its frames, is below one of the folders, links followed."""
+        if isinstance(path, ObjectPath):
+            return any(path.is_relative_to(top) for top in self._within)
         try:
             links = [one for one in path.iterdir() if one.is_symlink()] if path.is_dir() else []
             real = [one.resolve() for one in (path, *links)]

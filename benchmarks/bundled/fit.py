@@ -37,7 +37,7 @@ LEG = 24  # steps between two times that a run is kept
 class Settings:
     """Settings of the training; all were chosen on validation galleries (LOG.md)."""
 
-    runs: int = 2
+    runs: int = 4
     epochs: int = 8  # of each run
     layers: int = 3  # of the text network's six the upper ones are tuned
     block: int = 16  # of the image network's 21 the first that is tuned

@@ -103,6 +103,23 @@ def test_what_is_written_moved_and_deleted_is_followed(folder: Path, tmp_path: P
         films.hears("broken.mp4: is not a video")
 
 
+def test_a_deletion_does_not_wait_for_a_file_that_goes_on_growing(
+    folder: Path, tmp_path: Path
+) -> None:
+    with watched(folder, tmp_path / "db", settle=1) as films:
+        assert films.ready.wait(50) and films.videos() == {"red.mp4"}
+        with (folder / "recording.mp4").open("wb") as file:
+            (folder / "red.mp4").unlink()
+            for _ in range(300):
+                file.write(b"more")
+                file.flush()
+                time.sleep(0.1)
+                if not films.videos():
+                    break
+            assert not films.videos()
+        films.hears("red.mp4: deleted on disk, removed from the index")
+
+
 def test_a_folder_or_disk_that_goes_takes_nothing_along(folder: Path, tmp_path: Path) -> None:
     disk = folder / "disk"
     disk.mkdir()

@@ -118,9 +118,9 @@ def _training(found: Mapping[str, Any]) -> str:
         f"Tuned are {settings['layers']} of 6 layers and {blocks} of 21 blocks.",
         f"The mean of {settings['runs']} runs of {settings['epochs']} epochs on "
         f"{items['msrvtt']:,} MSR-VTT *train* videos, {items['flickr8k']:,} Flickr8k *train*",
-        f"photos and {photographs:,} captioned photographs: the first weights plus "
-        f"{found['share']:g} of their mean change. A run took {np.mean(hours):.1f} hours.",
-        "Recalls without the hub correction:",
+        f"photos and {photographs:,} captioned photographs, "
+        f"{100 * found['share']:.0f} % of the way from the first weights.",
+        f"A run took {np.mean(hours):.1f} hours. Recalls without the hub correction:",
         "",
         "| data | R@1 / 5 / 10 of the mean | of a run alone: mean (range) |",
         "|---|---|---|",

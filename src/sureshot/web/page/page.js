@@ -199,7 +199,7 @@ function show(before) {
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
   $("absent").hidden = !new URLSearchParams(location.search).has("q") || !answer.hits.length;
-  $("worth").textContent = answer.note + (answer.hint && !answer.confidence.personal ? " Rate a few searches to fit them to yours." : "");
+  $("worth").textContent = answer.note + (answer.hint.startsWith("Rate") ? " Rate a few searches to fit them to yours." : "");
   const left = new URLSearchParams(location.search).has("min");
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";

@@ -270,7 +270,8 @@ def test_what_is_looked_for_is_shown_and_hits_of_before_are_not(page, tmp_path) 
     search(page, "blue")
     held = []
     page.route("**/api/like**", lambda route: held.append(route))
-    page.locator(".hit").first.get_by_text("More like this").click()
+    with page.expect_request("**/api/like**"):
+        page.locator(".hit").first.get_by_text("More like this").click()
     page.get_by_text("Looking for moments like this").wait_for()
     assert page.locator(".hit").count() == 0
     held[0].continue_()
@@ -465,7 +466,9 @@ def test_rating_hides_no_hits_and_leaves_everybody_where_they_are(page, shop) ->
     page.route("**/api/search?*", unlike)
     page.goto(f"{shop[0]}?q=blue")
     page.locator("#judged").get_by_text("Line 3 is bad.").wait_for()
-    page.locator("#query").press("Enter")  # plays nothing that is not shown
+    with page.expect_response("**/api/search?*"):
+        page.locator("#query").press("Enter")  # plays nothing that is not shown, and asks again
+    page.locator("#answer:not([aria-busy])").wait_for()
     page.get_by_text("Show closest results").click()
     page.locator("#answer:not([aria-busy])").wait_for()
     assert page.locator("#player").is_hidden() and page.locator(".hit").count() == 3

@@ -172,7 +172,7 @@ FilmReply = model_of(
     url=str,
     first=(_First | None),
 )
-StatusReply = model_of(catalog.Contents, base=Document, without=("absent",), summary=str)
+StatusReply = model_of(catalog.Contents, base=Document, without=("absent", "judged_words"), summary=str)
 
 
 _ERRORS = {

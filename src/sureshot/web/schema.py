@@ -172,7 +172,9 @@ FilmReply = model_of(
     url=str,
     first=(_First | None),
 )
-StatusReply = model_of(catalog.Contents, base=Document, without=("absent", "judged_words"), summary=str)
+StatusReply = model_of(
+    catalog.Contents, base=Document, without=("absent", "judged_words"), summary=str
+)
 
 
 _ERRORS = {

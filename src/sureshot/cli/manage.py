@@ -215,8 +215,8 @@ def serve(
         list[Path] | None,
         path_option(
             "--root",
-            help="Folder that the page may index; only what is in it is played then.",
-            show_default="your home folder to index, and all that is indexed is played",
+            help="Folder that the page may index; only what is in it is shown then.",
+            show_default="your home folder to index, and all that is indexed is shown",
         ),
     ] = None,
     no_token: Annotated[

@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -118,6 +119,27 @@ def test_a_deletion_does_not_wait_for_a_file_that_goes_on_growing(
                     break
             assert not films.videos()
         films.hears("red.mp4: deleted on disk, removed from the index")
+
+
+def test_a_deletion_that_was_not_written_is_tried_again(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    remove, failed = Store.remove, []
+
+    def fail_once(store: Store, records: Any) -> None:
+        if records and not failed:
+            failed.append(records)
+            raise StoreError("The disk is full.")
+        remove(store, records)
+
+    monkeypatch.setattr(watching, "_PAUSE", 0.1)
+    monkeypatch.setattr(Store, "remove", fail_once)
+    with watched(folder, tmp_path / "db", settle=1) as films:
+        assert films.ready.wait(50)
+        (folder / "red.mp4").unlink()
+        films.hears("The disk is full.")
+        films.hears("red.mp4: deleted on disk, removed from the index")
+        assert not films.videos()
 
 
 def test_a_folder_or_disk_that_goes_takes_nothing_along(folder: Path, tmp_path: Path) -> None:

@@ -394,6 +394,8 @@ def judge_query(
             return verdict
         if verdict != "again":
             absent = verdict == "absent" and not found and not chosen
+            if not (moments or absent):
+                return "skip"  # nothing was said of any video
             label = Label(query, tuple(moments), absent)
             return _with_digests(label, searcher.store)
 

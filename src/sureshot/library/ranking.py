@@ -19,8 +19,8 @@ from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
 from sureshot.models.similarity import Similarity
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, union
-from sureshot.store.vector_search import Selection, VideoSet
-from sureshot.text import counted, printable
+from sureshot.store.vector_search import Selection, said
+from sureshot.text import counted
 from sureshot.trust.card import checked_prior
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
@@ -343,11 +343,7 @@ class Query:
         """Why there are no hits, which is never for lack of a good one: there is a nearest."""
         if windows == 0:
             return "Nothing is indexed yet; do that with `sureshot index FOLDER`."
-        where = ""
-        if isinstance(self.folder, VideoSet):
-            where = f" {self.folder}"
-        elif self.folder is not None:
-            where = f" at or below {printable(self.folder)}"
+        where = "" if self.folder is None else f" {said(self.folder)}"
         if self.like is None:
             return f"Nothing is indexed{where}."
         if self.at is not None:

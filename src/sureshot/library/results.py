@@ -505,7 +505,7 @@ class Answer:
         if self.confidence is None:
             return "".join(NOT_CALIBRATED)
         if self._is_of_words:
-            return f"Percentages of words are calibrated on {self.confidence.valid_for}."
+            return "Percentages of words are calibrated on captions and made-up dialogue."
         if self.confidence.reference:
             learned = self.confidence.reference
             return f"Percentages were learned on {learned}; on yours they are often too low."

@@ -594,7 +594,7 @@ class Searcher:
         known = self.encoder.vocabulary
         if known is None or other_script(text) or looks_foreign(text):
             return text
-        if text.count(" ") >= _CORRECTED:  # the model reads no more, and each takes milliseconds
+        if text.count(" ") >= _CORRECTED:  # others wait for their turn, and each takes milliseconds
             return text
         return corrected(
             text,

@@ -11,8 +11,8 @@ from sureshot.errors import QueryError, option
 from sureshot.library.query_checks import parse_time
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.store.vector_search import Selection, VideoSet, is_selected
-from sureshot.text import counted, duration, plain, printable
+from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
+from sureshot.text import counted, duration, plain
 
 Sort: TypeAlias = Literal["best", "date"]
 
@@ -61,8 +61,7 @@ class VideoFilter:
         if not parts:
             return place
         if place is not None:
-            where = f"at or below {printable(place)}" if isinstance(place, Path) else str(place)
-            parts.insert(0, where)
+            parts.insert(0, said(place))
         least, most = longer or 0, math.inf if shorter is None else shorter
         limited = longer is not None or shorter is not None  # the length of a failed one is unknown
         dated = since is not None or until is not None

@@ -16,7 +16,7 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, VideoSet, is_selected
+from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
 from sureshot.text import counted, duration, plain, printable
 
 _SHOWN = 10  # videos of a page in its `repr`
@@ -113,8 +113,7 @@ def videos(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
     page = list_videos(store, limit=None, folder=wanted, sort=sort)
-    where = f" at or below {printable(wanted)}" if isinstance(wanted, Path) else f" {wanted}"
-    nothing = f"Nothing is indexed{where}." if wanted is not None and not page.videos else ""
+    nothing = "" if wanted is None or page.videos else f"Nothing is indexed {said(wanted)}."
     return replace(page, note=nothing or (wanted.note if isinstance(wanted, VideoSet) else ""))
 
 

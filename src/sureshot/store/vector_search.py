@@ -23,7 +23,7 @@ from sureshot.store.rows import (
     to_text,
 )
 from sureshot.store.tables import Name, Tables, as_store_error, check_written
-from sureshot.text import plain
+from sureshot.text import plain, printable
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
 PARTITIONS = 16
@@ -49,11 +49,15 @@ class VideoSet:
     words: str
     note: str = ""
 
-    def __str__(self) -> str:
-        return self.words
-
 
 Selection: TypeAlias = Path | VideoSet  # the videos at or below a path, or a set
+
+
+def said(selection: Selection) -> str:
+    """What is selected, to follow "nothing is indexed"."""
+    if isinstance(selection, VideoSet):
+        return selection.words
+    return f"at or below {printable(selection)}"
 
 
 def selected(selection: Selection, column: str = "video") -> str:

@@ -31,7 +31,7 @@ from sureshot.paths import absolute, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.store.vector_search import Selection, VideoSet, is_selected
+from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
 from sureshot.text import plain
 from sureshot.web.schema import BusyError, FileGoneError, NotFoundError, json_reply
 
@@ -234,8 +234,7 @@ class Session:
         wanted = VideoFilter(folder=folder).videos(self.store())
         known = self._known().values()
         ids = frozenset(record.id for record in known if is_selected(record, wanted))
-        where = f"at or below {plain(wanted)}" if isinstance(wanted, Path) else str(wanted)
-        words = "in the folders that are served" if wanted is None else where
+        words = "in the folders that are served" if wanted is None else said(wanted)
         return VideoSet(ids, words, wanted.note if isinstance(wanted, VideoSet) else "")
 
     def status(self) -> Contents:

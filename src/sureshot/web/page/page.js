@@ -381,7 +381,7 @@ function tile(video, place, why = "") {
 async function folders() {
   const { videos, next } = await ask("api/videos?limit=500&failed=false");
   const names = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
-  places = next ? 0 : names.length; // of more videos nobody has counted them
+  places = next ? 0 : names.length; // not known where there are more videos
   $("folders").replaceChildren(...names.map((value) => make("option", { value })));
   const button = (name) => {
     const one = make("button", { type: "button", textContent: fileOf(name) || name, title: name });

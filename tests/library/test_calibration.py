@@ -186,7 +186,7 @@ def test_hits_by_words_say_nothing_about_pictures(searcher, carded, place, tmp_p
         said = JudgedMoment(first.path, number < 12, 0.0, 1.0, source="subtitles")
         seen = JudgedMoment(first.path, False, first.start, first.end)
         labels.append(Label(one.query, (said, seen) if number < 12 else (said,)))
-    with pytest.raises(SureshotError, match="0 judged queries besides 24 found by words"):
+    with pytest.raises(SureshotError, match="0 judged queries besides 24 about words"):
         calibrated(searcher, written(tmp_path / "labels", labels))
     others = place.labels[24:30]
     alone = calibrated(searcher, written(tmp_path / "others", others)).card

@@ -171,7 +171,7 @@ def _adapted(
     words -= len(labels)
     if len(labels) < (needed := QUERIES if card is None else JUDGED):
         other = f", or learn from captioned photographs: {option('reference', 'FOLDER')}"
-        besides = f" besides {words} found by words, which they don't learn from" if words else ""
+        besides = f" besides {words} about words, which they don't learn from" if words else ""
         raise SureshotError(
             f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}{besides}; "
             f"{needed} are needed. Judge some more with `sureshot judge`{'' if card else other}."

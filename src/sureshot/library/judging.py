@@ -152,7 +152,7 @@ def judging_summary(
 def next_step(judged: int, needed: int = JUDGED, of_words: int = 0) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing."""
     judged -= of_words
-    words = f"{of_words} found by words, from which percentages don't learn. " if of_words else ""
+    words = f"{of_words} about words, from which percentages don't learn. " if of_words else ""
     if judged >= ENOUGH:
         return words.rstrip()
     if judged < needed:

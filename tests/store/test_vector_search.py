@@ -15,7 +15,7 @@ from sureshot.store import vector_search
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
-from sureshot.store.vector_search import VideoSet, add_segment, due
+from sureshot.store.vector_search import VideoSet, add_segment, due, said
 from tests.encoded import make_store, pointing, random_windows, record, spoil
 from tests.paths import SOURCE
 
@@ -86,7 +86,7 @@ def recall(store: Store, queries: np.ndarray) -> float:
 def test_some_videos_are_selected_by_their_ids(filled: Store) -> None:
     ids = frozenset(video_id(Path(f"/{number}.mp4")) for number in (1, 3))
     chosen = VideoSet(ids=ids, words="two of four")
-    assert str(chosen) == "two of four"
+    assert said(chosen) == "two of four"
     assert {p.name for p in filled.nearest(QUERY, 9, chosen).paths} == {"1.mp4", "3.mp4"}
     assert filled.nearest(QUERY, 9, VideoSet(ids=frozenset(), words="none")).paths == []
     assert (filled.count(chosen), filled.count_videos(chosen)) == (6, 2)

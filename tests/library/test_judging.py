@@ -197,8 +197,13 @@ def test_what_is_judged_is_kept_and_not_asked_again(tmp_path):
     assert [label.query for label in read_labels(file)] == ["b c", "d"]
     with file.open("a") as opened:
         opened.write('{"query": "a", "rele')
+    cut = file.read_bytes()
     again = Judgements(file)
-    assert again.repaired and again.left(["a", "d"]) == ["a"]
+    assert again.left(["a", "d"]) == ["a"]
+    assert not again.repaired and file.read_bytes() == cut  # another process may be writing it
+    again.add(Label("e", absent=True))
+    assert again.repaired
+    assert [label.query for label in read_labels(file)] == ["b c", "d", "e"]
     with pytest.raises(QueryError, match="query is empty"):
         again.left(["a", " "])
 

@@ -4,6 +4,7 @@ import io
 import os
 import shutil
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,9 +13,11 @@ from starlette.testclient import TestClient
 
 from sureshot.files import CARD
 from sureshot.library.catalog import status
+from sureshot.library.labels import JudgedMoment, Label, append, labels_of_index
 from sureshot.library.search import open_index
 from sureshot.paths import video_id
 from sureshot.trust.card import save_card
+from sureshot.web import routes
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
@@ -249,6 +252,21 @@ def test_a_thumbnail_shows_its_second(own, tmp_path) -> None:
         assert max(range(3), key=colour.__getitem__) == strongest
 
 
+def test_a_thumbnail_is_drawn_again_only_for_another_file(own, tmp_path, monkeypatch) -> None:
+    path = tmp_path / "videos" / "a.mp4"
+    address = f"/api/thumbnail/{video_id(path)}?at=0.4"
+    first = own.get(address)
+    known = {"If-None-Match": first.headers["etag"]}
+    with monkeypatch.context() as patched:
+        patched.delattr(routes, "still")  # nothing is decoded
+        same = own.get(address, headers=known)
+    assert (same.status_code, same.content) == (304, b"")
+    path.unlink()
+    coloured(path, ["green"], seconds=2, rate=5)
+    other = own.get(address, headers=known)
+    assert other.status_code == 200 and other.content != first.content
+
+
 def test_what_is_gone_or_turned_into_something_else_has_no_thumbnail(own, tmp_path) -> None:
     path = tmp_path / "videos" / "a.mp4"
     path.write_text("something else")
@@ -309,9 +327,60 @@ def test_links_lead_out_of_no_root(tmp_path) -> None:
             assert found == {str(site / "own.mp4")}
         assert client.get("/api/videos").json()["total"] == 1
         assert client.get("/api/status").json()["videos"] == 1
+        told = client.get("/api/search", params={"q": "red", "folder": "privat"}).json()
+        assert told["warnings"] == [
+            f"Nothing is indexed at or below {Path.cwd() / 'privat'}, "
+            "and no folder is named privat."
+        ]
+        append(
+            labels_of_index(str(tmp_path / "db")),
+            Label(
+                "red",
+                tuple(JudgedMoment(path, True, 0.0, 1.0) for path in (site / "own.mp4", *shown)),
+            ),
+        )
+        judged = client.get("/api/judge", params={"query": "red"}).json()["moments"]
+        assert [one["id"] for one in judged] == [video_id(site / "own.mp4")]
     session.close()
     with visiting(tmp_path / "db", tmp_path / "films") as client:  # without --root all is played
         assert client.get(f"/api/thumbnail/{video_id(site / 'swapped.mp4')}").status_code == 200
+
+
+def test_where_nothing_is_hidden_answers_are_those_without_a_root(tmp_path) -> None:
+    for name in ("in", "out"):
+        (tmp_path / name).mkdir()
+    coloured(tmp_path / "in" / "a.mp4", ["red"], seconds=1, rate=5)
+    index(str(tmp_path / "db"), tmp_path / "in")
+    session = Session(ServeOptions(db=str(tmp_path / "db")), within=[tmp_path / "in"])
+    assert session.among(None) is None  # a set of many ids would take longer than the search
+    coloured(tmp_path / "in" / "b.mp4", ["red"], seconds=1, rate=5)
+    index(str(tmp_path / "db"), tmp_path / "in")
+    assert (session.among(None), session.among("in")) == (None, "in")
+    coloured(tmp_path / "out" / "c.mp4", ["red"], seconds=1, rate=5)
+    index(str(tmp_path / "db"), tmp_path / "out")
+    session.forget_videos()  # as indexing by the page does
+    inside = {video_id(tmp_path / "in" / name) for name in ("a.mp4", "b.mp4")}
+    assert session.among(None).ids == session.among("in").ids == inside
+    session.close()
+
+
+def test_a_folder_whose_name_is_not_utf_8_is_chosen_as_it_is_printed(tmp_path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    try:
+        folder.mkdir()
+    except OSError:
+        pytest.skip("this file system takes no such name")
+    coloured(folder / "a.mp4", ["red"], seconds=1, rate=5)
+    coloured(tmp_path / "b.mp4", ["red"], seconds=1, rate=5)
+    index(str(tmp_path / "db"), tmp_path)
+    with visiting(tmp_path / "db", tmp_path / "films") as client:
+        for shown in (f"{tmp_path}/caf\ufffd", "caf\ufffd", "CAF\ufffd"):
+            reply = client.get("/api/videos", params={"folder": shown}).json()
+            assert [one["path"] for one in reply["videos"]] == [f"{tmp_path}/caf\ufffd/a.mp4"]
+            found = client.get("/api/search", params={"q": "red", "folder": shown}).json()
+            assert len(found["hits"]) == 1
+        other = client.get("/api/videos", params={"folder": f"{tmp_path}/ca\ufffd"}).json()
+        assert other["total"] == 0
 
 
 # --- percentages ----------------------------------------------------------------------------------

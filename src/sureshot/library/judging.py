@@ -41,15 +41,15 @@ class Judgements:
 
     Attributes:
         needed: queries that percentages are learned from, at least.
-        repaired: whether half a line at its end, left by a loss of power, was dropped.
+        repaired: whether `add` dropped half a line at its end, left by a loss of power. Until then
+            it is passed over: another process may be writing it, and who reads may not write.
     """
 
     def __init__(self, file: str | Path) -> None:
-        self.file, self.needed = expand(file), JUDGED
+        self.file, self.needed, self.repaired = expand(file), JUDGED, False
         self._check()
-        self.repaired = drop_half_line(self.file)
-        known = self.file.exists() and self.file.stat().st_size > 0
-        self._labels = {label.query: label for label in read_labels(self.file)} if known else {}
+        known = read_labels(self.file, growing=True) if self.file.exists() else []
+        self._labels = {label.query: label for label in known}
 
     @classmethod
     def of_index(cls, place: str, file: str | Path | None = None) -> "Judgements":
@@ -71,6 +71,7 @@ class Judgements:
 
     def add(self, label: Label) -> None:
         """Keep a judged query; it is on the disk when this returns."""
+        self.repaired |= drop_half_line(self.file)
         append(self.file, label)
         old = self._labels.pop(label.query, None)
         for known in together([label] if old is None else [old, label]):

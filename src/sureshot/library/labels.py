@@ -183,8 +183,11 @@ def together(labels: Iterable[Label]) -> list[Label]:
     return list(merged.values())
 
 
-def read_labels(file: str | Path) -> list[Label]:
+def read_labels(file: str | Path, *, growing: bool = False) -> list[Label]:
     """The queries of a file, in the order in which they first come, videos as they are written.
+
+    Args:
+        growing: whether it may be empty, and end with half a line, which is passed over.
 
     Raises:
         SureshotError: the file cannot be read, is empty, or a line of it is at fault.
@@ -195,13 +198,16 @@ def read_labels(file: str | Path) -> list[Label]:
     except (OSError, ValueError) as error:
         why = f"{error}. Save them as UTF-8" if isinstance(error, ValueError) else reason_of(error)
         raise SureshotError(f"The labels {plain(file)} cannot be read: {why}.") from None
+    last = text.rpartition("\n")[2]
+    if growing and not last.rstrip().endswith("}"):
+        text = text.removesuffix(last)
     labels = []
     for line, row in _lines(text) if text.lstrip()[:1] in ("{", "[") else _rows(text, file):
         try:
             labels.append(_of_line(row) if isinstance(row, str) else _of_row(row))
         except ValueError as error:
             raise SureshotError(f"{plain(file)}, line {line}: {error}.") from None
-    if not labels:
+    if not labels and not growing:
         raise SureshotError(
             f"The labels {plain(file)} are empty; write a query and its video into each line, or "
             f"judge hits with `sureshot judge`."

@@ -12,7 +12,7 @@ import shlex
 import time
 import unicodedata
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
@@ -42,12 +42,13 @@ from sureshot.store.rows import (
 from sureshot.store.tables import Tables, as_store_error
 from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
 from sureshot.store.writing import StagedVideo
-from sureshot.text import counted, plain
+from sureshot.text import counted, plain, printable
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
 _MAX_READ = 100_000  # windows, about 1 GB
 _NAMED = 5  # shards that a sentence names
+_NOT_UTF8 = "\ufffd"  # is printed in the place of what is not UTF-8
 _SHARD = (
     "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
 )
@@ -66,6 +67,11 @@ def _nothing_named(path: Path, name: str, folders: Iterable[Path]) -> str:
     near = difflib.get_close_matches(folded(Path(name).name), known, n=1)
     meant = f"; the nearest name is {plain(known[near[0]])}" if near else ""
     return f"at or below {plain(path)}, and no folder is named {name}{meant}"
+
+
+def _as_named(folder: Path) -> list[str]:
+    """The names on the way to a folder as they are printed, in lower case."""
+    return [printable(name).casefold() for name in folder.parts]
 
 
 class Store:
@@ -393,21 +399,30 @@ class Store:
         with as_store_error(self.location, "read"):
             return self._tables.count("videos", f"windows > 0{more}")
 
-    def select(self, folder: str | Path) -> Selection:
+    def select(self, folder: str | Path, among: Collection[VideoRecord] | None = None) -> Selection:
         """The videos at or below a path; where there are none, those in folders of that name.
 
-        ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case.
+        ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case. What
+        is not UTF-8 in a name may be given as it is printed.
+
+        Args:
+            among: the only videos by which folders are known; None for all of the index.
         """
         path, text = absolute(folder), str(folder)
-        names = [name.casefold() for name in Path(folder).parts]
-        if text.startswith((".", "~")) or path == Path(folder) or not names:
+        is_path = text.startswith((".", "~")) or path == Path(folder) or not Path(folder).parts
+        if is_path and _NOT_UTF8 not in text:
             return path
-        if self.count_videos(path):
+        if among is None and self.count_videos(path):
             return path
-        videos = self.videos()
+        videos = self.videos() if among is None else among
+        if any(video.path.is_relative_to(path) for video in videos):
+            return path
         folders = {parent for video in videos for parent in video.path.parents}
-        named = {f for f in folders if [p.casefold() for p in f.parts[-len(names) :]] == names}
+        names = _as_named(path if is_path else Path(folder))
+        named = {f for f in folders if _as_named(f)[-len(names) :] == names}
         named = {f for f in named if named.isdisjoint(f.parents)}
+        if not named and is_path:
+            return path
         if not named:
             return VideoSet(frozenset(), _nothing_named(path, plain(text), folders))
         if len(named) < 2:

@@ -318,7 +318,7 @@ def cut_film(cache: ClipCache, record: VideoRecord, start: float, end: float, ra
     """A moment as an mp4 in the cache; ``rate`` is frames per second of a folder of frames."""
     return cache.film(
         record.id,
-        f"cut {start:.3f} {end:.3f} {_stamp(record.path)}",
+        f"cut {start:.3f} {end:.3f} {stamp_of(record.path)}",
         lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
     )
 
@@ -332,11 +332,11 @@ def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
     """Tells a film from every other one."""
     rate = session.store().settings.frame_rate
     way = f"{film.playable.way} {film.start} {film.end}" if film.playable.way == "clip" else "remux"
-    return f"{way} {rate} {_stamp(record.path)}"
+    return f"{way} {rate} {stamp_of(record.path)}"
 
 
-def _stamp(path: Path) -> str:
-    """Tells a file from one that takes its place."""
+def stamp_of(path: Path) -> str:
+    """Tells a file from one that takes its place; empty where that cannot be told."""
     try:
         status = path.stat()
     except OSError:

@@ -24,7 +24,7 @@ from sureshot.library.video_list import list_videos, video_values
 from sureshot.media.lines import Source
 from sureshot.paths import video_id
 from sureshot.text import plain
-from sureshot.web.media import Id
+from sureshot.web.media import Id, stamp_of
 from sureshot.web.schema import (
     AnswerReply,
     DescriptionsReply,
@@ -39,7 +39,6 @@ from sureshot.web.schema import (
 from sureshot.web.session import Session, SessionOf, WorkQueue, of_app, queued
 
 _MOST = 1000  # hits of one query on all pages
-_CACHED = "private, max-age=86400"  # thumbnails, in the browser
 
 VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
@@ -322,13 +321,21 @@ async def thumbnail(
     side: Annotated[int, Query(description="Shorter side in pixels.", ge=16, le=720)] = 180,
 ) -> Response:
     """What a video shows at one time, as a JPEG."""
+    known = request.headers.get("if-none-match")
 
-    def draw() -> bytes:
+    def draw() -> tuple[bytes | None, str]:
         path = session.file(name).path
-        return still(path, at, side=side, rate=session.store().settings.frame_rate)
+        tag = f'"{stamp_of(path)}"'
+        if tag == known:
+            return None, tag
+        return still(path, at, side=side, rate=session.store().settings.frame_rate), tag
 
-    data = await session.pictures.run(request, draw)
-    return Response(data, headers={"Cache-Control": _CACHED}, media_type="image/jpeg")
+    data, tag = await session.pictures.run(request, draw)
+    # A browser asks each time, as another file may be there by then; nothing is decoded for that.
+    headers = {"Cache-Control": "private, no-cache", "ETag": tag}
+    if data is None:
+        return Response(None, 304, headers)
+    return Response(data, headers=headers, media_type="image/jpeg")
 
 
 # --- judging --------------------------------------------------------------------------------------
@@ -464,6 +471,7 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
         moments=[
             JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=bool(m.right))
             for m in (() if label is None else label.timed)
+            if session.shows(video_id(m.video))
         ],
     )
 

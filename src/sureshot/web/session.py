@@ -24,7 +24,6 @@ from sureshot.library import catalog
 from sureshot.library.catalog import Contents, forget_films
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher, open_index
-from sureshot.library.video_filter import VideoFilter
 from sureshot.library.video_list import list_videos
 from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import absolute, index_place
@@ -176,6 +175,7 @@ class Session:
         self._stamp: tuple[int, ...] = ()
         self._videos: dict[str, VideoRecord] = {}
         self._videos_read = self._remote_checked = -refresh
+        self._all_shown: int | None = None  # version of the index in which nothing is hidden
 
     def searcher(self) -> Searcher:
         """The open index, reopened when another one has taken its place."""
@@ -217,22 +217,41 @@ class Session:
         """The videos that may be shown, by their ids."""
         is_old = time.monotonic() - self._videos_read > self._refresh
         if is_old:  # also when an id is unknown: made-up ids must not cause a read each
-            self._videos = {one.id: one for one in self.store().videos() if self._may_show(one)}
+            videos = self.store().videos()
+            self._videos = {one.id: one for one in videos if self._may_show(one.path)}
             self._videos_read = time.monotonic()
         return self._videos
 
-    def _may_show(self, record: VideoRecord) -> bool:
-        if self._within and record.path not in self._shown:
-            self._shown[record.path] = self._is_within(record.path)
-        return not self._within or self._shown[record.path]
+    def _may_show(self, path: Path) -> bool:
+        if self._within and path not in self._shown:
+            self._shown[path] = self._is_within(path)
+        return not self._within or self._shown[path]
+
+    def shows(self, name: str) -> bool:
+        """Whether the video of an id, which may be gone from the index, may be spoken of."""
+        return not self._within or name in self._known()
 
     def among(self, folder: str | None) -> str | Selection | None:
         """The videos of a folder, or all where that is None, without those not to be shown."""
-        return self._inside(folder) if self._within else folder
+        return self._inside(folder) if self._hides() else folder
+
+    def _hides(self) -> bool:
+        """Whether the index as it is now has videos that are not shown; else a search may see all.
+
+        A set of many ids takes a search longer than the search itself.
+        """
+        if not self._within:
+            return False
+        store = self.store()
+        version, changed = store.paths(self._all_shown)
+        if changed is not None:
+            shown = all(self._may_show(one.path) for one in store.videos())
+            self._all_shown = version if shown else None
+        return self._all_shown is None
 
     def _inside(self, folder: str | None) -> VideoSet:
-        wanted = VideoFilter(folder=folder).videos(self.store())
         known = self._known().values()
+        wanted = None if folder is None else self.store().select(folder, known)
         ids = frozenset(record.id for record in known if is_selected(record, wanted))
         words = "in the folders that are served" if wanted is None else said(wanted)
         return VideoSet(ids, words, wanted.note if isinstance(wanted, VideoSet) else "")
@@ -286,7 +305,7 @@ class Session:
 
     def forget_videos(self) -> None:
         """Read the list of videos again when it is needed next."""
-        self._videos_read = -self._refresh
+        self._videos_read, self._all_shown = -self._refresh, None
 
     def close(self) -> None:
         """Start nothing more."""

@@ -1,0 +1,162 @@
+"""Processor seconds that an hour of film takes to index, at 360p, 720p and 1080p.
+
+    python -m benchmarks.hour DIR [360p 720p 1080p] [--rounds 2] [--against FOLDER]
+
+Each film is made in DIR (kept, and made once): the 26 captioned clips and those of `make demo`, at
+25 frames a second, cropped to 16:9, by x264 (`medium`, crf 23). The two larger ones have grain of 4
+levels, as films have, and are cut short, as grain takes long to encode. What is measured is
+`sureshot index` of one film with the bundled model, a process of its own, less one that finds it
+indexed already. With ``--against`` the package in another folder (its ``src``) does the same by
+turns, since a machine's speed changes within an hour.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+
+import av
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image, ImageOps
+
+from benchmarks import data
+from sureshot.media.discover import Source, discover
+from sureshot.media.video import open_video
+
+ROOT = Path(__file__).resolve().parents[1]
+RATE = 25
+GRAIN = 4.0  # levels of 255, standard deviation
+
+
+@dataclass(frozen=True, slots=True)
+class Film:
+    """A film to be made: its size, how many seconds of it at most, and whether it has grain."""
+
+    size: tuple[int, int]
+    seconds: float = float("inf")
+    grain: float = 0.0
+
+
+FILMS = {
+    "360p": Film((640, 360)),
+    "720p": Film((1280, 720), seconds=126, grain=GRAIN),
+    "1080p": Film((1920, 1080), seconds=81, grain=GRAIN),
+}
+
+
+def main() -> None:
+    """Make the films, index them by turns and print processor seconds per hour."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("place", type=Path)
+    parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(FILMS))
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--against", type=Path, help="a src folder to compare with")
+    options = parser.parse_args()
+    options.place.mkdir(parents=True, exist_ok=True)
+    sources = [ROOT / "src", *([options.against] if options.against else [])]
+    for kind in options.kinds or FILMS:
+        path = options.place / f"{kind}.mp4"
+        if not path.exists():
+            fresh = path.with_name(f"new-{path.name}")
+            make(fresh, FILMS[kind])
+            fresh.rename(path)
+        seconds = length(path)
+        runs: dict[Path, list[tuple[float, float]]] = {source: [] for source in sources}
+        for _ in range(options.rounds):
+            for source in sources:
+                runs[source].append(indexed(path, source))
+        for source, found in runs.items():
+            used, took = (np.array(found) * 3600 / seconds).T
+            print(
+                f"{kind} ({seconds:.0f} s, {path.stat().st_size / 1e6:.1f} MB): "
+                f"{used.min():.0f} to {used.max():.0f} processor seconds an hour, "
+                f"{took.min():.0f} to {took.max():.0f} by the clock  [{source.parent.name}]",
+                flush=True,
+            )
+
+
+# --- films ----------------------------------------------------------------------------------------
+
+
+def make(path: Path, film: Film) -> None:
+    """Write a film."""
+    draw = np.random.default_rng(0)
+    with av.open(path, "w") as container:
+        stream = container.add_stream("libx264", RATE, {"crf": "23", "preset": "medium"})
+        stream.width, stream.height = film.size
+        stream.pix_fmt = "yuv420p"
+        stream.codec_context.time_base = Fraction(1, RATE)
+        for number, picture in enumerate(pictures(clips(), film)):
+            if number >= film.seconds * RATE:
+                break
+            if film.grain:
+                noise = draw.normal(0, film.grain, (*picture.shape[:2], 1))
+                picture = (picture + noise).clip(0, 255).astype(np.uint8)
+            frame = av.VideoFrame.from_ndarray(picture, "rgb24")
+            frame.pts, frame.time_base = number, Fraction(1, RATE)
+            container.mux(stream.encode(frame))
+        container.mux(stream.encode(None))
+
+
+def clips() -> list[Path]:
+    """The captioned clips, and those of the demo where it has been made."""
+    demo = ROOT / ".cache" / "demo" / "clips"
+    captioned = sorted((data.folder("clips") / "videos").iterdir())
+    return captioned + (sorted(demo.iterdir()) if demo.is_dir() else [])
+
+
+def pictures(paths: Sequence[Path], film: Film) -> Iterator[UInt8[np.ndarray, "height width 3"]]:
+    """Every picture of some clips one after another, at the rate and in the size of a film."""
+    for source in discover(paths):
+        assert isinstance(source, Source)
+        with open_video(source, decode="all") as video:
+            frames = [(frame.time, frame.image(min(film.size))) for frame in video]
+        times = np.array([time for time, _ in frames])
+        end = times[-1] + (np.diff(times).mean() if len(times) > 1 else 1.0)
+        for at in np.arange(0, end, 1 / RATE):
+            shown = frames[np.searchsorted(times, at + 1e-6, side="right") - 1][1]
+            fitted = ImageOps.fit(Image.fromarray(shown), film.size, Image.Resampling.BICUBIC)
+            yield np.asarray(fitted)
+
+
+def length(path: Path) -> float:
+    """Seconds of a film."""
+    with av.open(path) as container:
+        return float(container.duration or 0) / 1e6
+
+
+# --- measurements ---------------------------------------------------------------------------------
+
+
+def indexed(path: Path, source: Path) -> tuple[float, float]:
+    """Seconds of a processor and by the clock, less those of a run that has nothing to do."""
+    index = path.with_suffix(".index")
+    shutil.rmtree(index, ignore_errors=True)
+    first, again = run(path, index, source), run(path, index, source)
+    shutil.rmtree(index)
+    return first[0] - again[0], first[1] - again[1]
+
+
+def run(path: Path, index: Path, source: Path) -> tuple[float, float]:
+    """Seconds of a processor and by the clock of `sureshot index`."""
+    command = [sys.executable, "-m", "sureshot", "index", str(path), "--db", str(index)]
+    began = time.perf_counter()
+    with subprocess.Popen(
+        command, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(source)}
+    ) as process:
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise SystemExit(f"{path} was not indexed: sureshot index ended with {process.returncode}.")
+    return used.ru_utime + used.ru_stime, time.perf_counter() - began
+
+
+if __name__ == "__main__":
+    main()

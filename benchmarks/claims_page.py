@@ -5,7 +5,7 @@
 The claims are in ``metrics/claims.csv``: each names two rows of a table, in the well-posed mode and
 as printed, with the day and the reason why these two. They are judged by the ranks of every query
 (`sureshot.research.reproduction.runs`), on R@1 and on the sum of the recalls of both directions;
-all claims about a paper are decided together (`sureshot.metrics.intervals`), for each data set,
+all claims about a paper are decided together (`benchmarks.verdicts`), for each data set,
 mode and measure. The runs of a plan that sets ``mode = "paper"`` are in a folder that ends in
 ``-paper``.
 """
@@ -20,10 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from sureshot.errors import SureshotError
-from sureshot.files import write_text
-from sureshot.metrics.confidence import auroc
-from sureshot.metrics.intervals import (
+from benchmarks.verdicts import (
     LEAST_SEEDS,
     Comparison,
     Decision,
@@ -31,11 +28,17 @@ from sureshot.metrics.intervals import (
     Measure,
     Verdict,
     decide,
+    first_measure,
+    knows_fits,
     mean_of_recalls,
     paired_gap,
+    ranks_of_row,
     recall_at_one,
     sum_of_recalls,
 )
+from sureshot.errors import SureshotError
+from sureshot.files import write_text
+from sureshot.metrics.confidence import auroc
 from sureshot.metrics.published import Claim, ClaimMetric, Mode, load_claims
 from sureshot.research.canvas import (
     BLUE,
@@ -102,7 +105,7 @@ def judge_claims(
         rsum: whether the sum of recalls of both directions is judged, in place of the first
             measure of each claim. On synthetic data what fits counts as right in it.
     """
-    measures: list[ClaimMetric] = ["rsum" if rsum else claim.first_measure for claim in claims]
+    measures: list[ClaimMetric] = ["rsum" if rsum else first_measure(claim) for claim in claims]
     gaps = [
         _gap(claim, tables.get(claim.table, {}), mode, measure)
         for claim, measure in zip(claims, measures, strict=True)
@@ -129,7 +132,7 @@ def _gap(
     if len(names) <= place or not all(claim.rows(mode)):
         return None
     ranks = tests[names[place]]
-    fits = measure == "fits" or (measure == "rsum" and ranks.knows_fits)
+    fits = measure == "fits" or (measure == "rsum" and knows_fits(ranks))
     return gap_of(ranks, *claim.rows(mode), _MEASURES[measure], fits=fits)
 
 
@@ -137,9 +140,9 @@ def gap_of(
     ranks: TableRanks, more: str, less: str, measure: Measure, *, fits: bool = False
 ) -> Gap | None:
     """What one row has more than another; None without two common seeds or the truth of fits."""
-    if fits and not ranks.knows_fits:
+    if fits and not knows_fits(ranks):
         return None
-    one, other = ranks.of_row(more, fits=fits), ranks.of_row(less, fits=fits)
+    one, other = (ranks_of_row(ranks, row, fits=fits) for row in (more, less))
     if one is None or other is None or len(set(one.seeds) & set(other.seeds)) < 2:
         return None
     if measure is sum_of_recalls and np.isnan([*one.videos.flat, *other.videos.flat]).any():
@@ -567,7 +570,7 @@ _NAMES, _PANEL = 3.2, 1.7  # inches for the names, and for each data set and mod
 
 
 def _drawn(claim: Claim) -> bool:
-    return claim.first_measure == "R@1" and (claim.paper != "ours" or bool(claim.printed))
+    return first_measure(claim) == "R@1" and (claim.paper != "ours" or bool(claim.printed))
 
 
 def _claim_name(claim: Claim) -> str:

@@ -47,6 +47,21 @@ def test_engines_are_imported_where_they_report_to_nobody() -> None:
     assert sorted(found) == ["src/sureshot/errors.py", "src/sureshot/models/encoders/engines.py"]
 
 
+def test_a_name_of_a_module_is_bound_once() -> None:
+    """What is bound again changes for all that stands above it, and no other tool tells."""
+    twice = []
+    for path in MODULES:
+        bound = [
+            target.id
+            for node in ast.parse(path.read_text("utf-8")).body
+            if isinstance(node, ast.Assign | ast.AnnAssign)
+            for target in (node.targets if isinstance(node, ast.Assign) else [node.target])
+            if isinstance(target, ast.Name)
+        ]
+        twice += [f"{name(path)} {one}" for one in sorted(set(bound)) if bound.count(one) > 1]
+    assert not twice
+
+
 def test_values_of_many_fields_are_built_by_name() -> None:
     """Two fields of one type that change places are found by no type checker."""
     trees = {path: ast.parse(path.read_text("utf-8")) for path in MODULES}

@@ -142,13 +142,7 @@ def is_installed(package: str) -> bool:
         return False
 
 
-RESEARCH = (
-    "torch",
-    "transformers",
-    "scipy",
-    "matplotlib",
-    "h5py",
-)  # modules of the extra of that name
+RESEARCH = ("torch", "transformers", "matplotlib", "h5py")  # modules of the extra of that name
 
 
 def require_research(what: str, *packages: str) -> None:

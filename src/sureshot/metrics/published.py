@@ -281,11 +281,6 @@ class Claim:
         """The claims that it is decided with."""
         return self.family or self.paper
 
-    @property
-    def first_measure(self) -> ClaimMetric:
-        """What is judged besides the sum of recalls."""
-        return "R@1" if self.metric == "rsum" else self.metric
-
     def rows(self, mode: Mode) -> tuple[str, str]:
         """The better row and the other one in a mode; empty names where it cannot tell."""
         if mode == "paper" and self.paper_more == "-":

@@ -11,6 +11,7 @@ from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.base import (
     FrameFeatures,
     HasWords,
+    Vocabulary,
     encode_together,
     mean_pool,
     pool_grid,
@@ -209,3 +210,10 @@ def test_pool_grid_equals_a_slow_loop(across, side):
 def test_patches_that_are_few_or_no_square_come_back_as_they_are(count):
     patches = np.random.default_rng(0).normal(size=(2, count, 3))
     assert pool_grid(patches, 3) is patches
+
+
+def test_how_common_a_text_is_goes_by_words_as_captions_have_them():
+    known = Vocabulary({"man": 30, "hat": 10, "dogs": 5})
+    assert known.share("a man's hat") == known.share("man hat")
+    assert known.share("2 dogs") == known.share("dogs")
+    assert known.share("dogs") < known.share("man") < known.share("the")

@@ -16,10 +16,10 @@ from benchmarks.claims_page import (
     uncertainty_scores,
     write_pages,
 )
+from benchmarks.verdicts import Decision
 
 from sureshot.files import write_json
 from sureshot.metrics.confidence import auroc
-from sureshot.metrics.intervals import Decision
 from sureshot.metrics.published import rows_of_table
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import find_table, load_tables

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.verdicts import ranks_of_row
 
 from sureshot.datasets import load_split
 from sureshot.datasets.split import Caption, Item, Split
@@ -256,11 +257,11 @@ def test_a_file_gives_each_row_its_seeds_and_each_test_set_its_ranks(tmp_path):
     for test, read in both.items():
         for (row, seed), ranks in runs.items():
             same(ranks[test], read.part(row)[seed])
-    one = both[""].of_row("one")
+    one = ranks_of_row(both[""], "one")
     assert one.seeds == (0, 3)
     assert (one.texts == np.stack([runs["one", n][""].texts for n in (0, 3)])).all()
-    assert both[""].of_row("three") is None
-    fits = both[""].of_row("one", fits=True).texts
+    assert ranks_of_row(both[""], "three") is None
+    fits = ranks_of_row(both[""], "one", fits=True).texts
     assert ((fits == 1) == [run.right for run in both[""].part("one").values()]).all()
     assert read_ranks(tmp_path / "none.npz") == {}
 
@@ -277,9 +278,11 @@ def test_in_synthetic_data_the_first_hit_is_right_where_it_fits(tmp_path):
     assert (ranks.fitting_videos <= ranks.videos).all() and len(ranks.fitting_videos)
     before = replace(ranks, fitting_texts=None, fitting_videos=None)
     write_ranks(tmp_path / "t.npz", {("a", 0): {"": ranks}, ("a", 1): {"": before}})
-    kept, older = read_ranks(tmp_path / "t.npz")[""].runs
+    both = read_ranks(tmp_path / "t.npz")[""]
+    kept, older = both.runs
     assert (kept.fitting_videos == ranks.fitting_videos).all() and older.fitting_texts is None
-    assert (older.fitting[0] == 1).all() and np.isnan(older.fitting[1]).all()
+    fits = ranks_of_row(both, "a", fits=True)
+    assert (fits.texts[1] == 1).all() and np.isnan(fits.videos[1]).all()
 
 
 # --- percentages ----------------------------------------------------------------------------------

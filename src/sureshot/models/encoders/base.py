@@ -18,7 +18,7 @@ from tokenizers import Encoding
 from sureshot.media.signature import FrameSize
 from sureshot.text import is_empty_word
 
-_WORD = re.compile(r"[^\W\d_]{2,}")
+_CAPTION_WORD = re.compile(r"[^\W\d_]{2,}")  # as they are counted in captions
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
 Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
 
@@ -42,7 +42,7 @@ class Vocabulary:
         nothing of a picture do not count.
         """
         every = 4 * max(self.captions.values(), default=1)
-        words = [word for word in _WORD.findall(text.lower()) if not is_empty_word(word)]
+        words = [word for word in _CAPTION_WORD.findall(text.lower()) if not is_empty_word(word)]
         return sum(math.log((self.captions.get(word, 0) + 1) / every) for word in words)
 
 

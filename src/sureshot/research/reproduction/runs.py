@@ -28,7 +28,7 @@ from sureshot.datasets.synthetic import FILE, read_truth
 from sureshot.errors import SureshotError
 from sureshot.files import file_digest, replace_file, write_json
 from sureshot.metrics.hubs import dual_softmax
-from sureshot.metrics.intervals import SeedRanks, interval, mean_of
+from sureshot.metrics.intervals import interval, mean_of
 from sureshot.metrics.ranks import r_sum, recall, relevant_ranks, text_ranks, video_ranks
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
@@ -365,13 +365,6 @@ class RunRanks:
     fitting_texts: Float[np.ndarray, " captions"] | None = None
     fitting_videos: Float[np.ndarray, " videos"] | None = None
 
-    @property
-    def fitting(self) -> tuple[Float[np.ndarray, " captions"], Float[np.ndarray, " videos"]]:
-        """Ranks of what fits, in both directions; see `TableRanks.of_row`."""
-        if self.fitting_texts is None or self.fitting_videos is None:
-            return np.where(self.right, 1.0, 2.0), np.full(len(self.videos), np.nan)
-        return self.fitting_texts, self.fitting_videos
-
 
 def ranks_of(
     scores: Float[np.ndarray, "captions videos"],
@@ -456,30 +449,6 @@ class TableRanks:
     rows: tuple[str, ...]
     seeds: tuple[int, ...]
     runs: tuple[RunRanks, ...]
-
-    @property
-    def knows_fits(self) -> bool:
-        """Whether it is known which videos fit a caption, as in a synthetic dataset."""
-        return any(AMBIGUITY in one.doubts for one in self.runs)
-
-    def of_row(self, row: str, *, fits: bool = False) -> SeedRanks | None:
-        """The ranks of a row over its seeds; None where there is no run of it.
-
-        If ``fits``, the ranks are those of the best video that fits a caption and the best caption
-        that fits a video. Of runs that did not keep them, a caption ranks first where its first
-        hit fits and second elsewhere, and no video ranks at all.
-        """
-        chosen = self.part(row)
-        if not chosen:
-            return None
-        runs = list(chosen.values())
-        pairs = [one.fitting if fits else (one.texts, one.videos) for one in runs]
-        return SeedRanks(
-            seeds=tuple(chosen),
-            texts=np.stack([texts for texts, _ in pairs]),
-            owner=runs[0].owner,
-            videos=np.stack([videos for _, videos in pairs]),
-        )
 
     def part(self, row: str) -> dict[int, RunRanks]:
         """The runs of a row by their seed."""

@@ -79,6 +79,8 @@ class Setting:
     Attributes:
         dataset: name of the data set.
         split: test split; empty if it is none of the published ones.
+        texts: captions asked.
+        videos: candidates for each caption.
         encoder: name of the encoder; empty if not known.
         frames: frames per video; None if not known.
         trained_on: data sets trained on; empty if not known.

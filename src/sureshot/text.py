@@ -74,6 +74,11 @@ def time_range(start: float, end: float) -> str:
     return f"{timecode(start)}-{timecode(float(math.ceil(round(end, 3))))}"
 
 
+def composed(name: str) -> str:
+    """A name with each accent in one piece with its letter; Macs write the two apart."""
+    return unicodedata.normalize("NFC", name)
+
+
 def printable(path: str | Path) -> str:
     """A path as valid Unicode: undecodable bytes become U+FFFD, every other character stays."""
     try:

@@ -290,13 +290,9 @@ def test_hits_become_a_timeline_or_copies(sureshot, library, tmp_path):
     assert "There is no format 'doc'; choose clips, otio, fcpxml, edl, m3u, mpv" in ran.err
 
 
-def test_an_export_knows_the_prior_and_finds_what_the_search_found(
-    sureshot, library, tmp_path, monkeypatch
-):
-    monkeypatch.setenv("SURESHOT_PRIOR", "nonsense")
-    ran = sureshot("export", "red", "--to", tmp_path, "--db", library.db)
+def test_an_export_knows_the_prior_and_finds_what_the_search_found(sureshot, library, tmp_path):
+    ran = sureshot("export", "red", "--to", tmp_path, "--db", library.db, "--prior", "nonsense")
     assert ran.code == 2 and "--prior is 'nonsense'" in ran.err
-    monkeypatch.delenv("SURESHOT_PRIOR")
     more = ("--present", "--prior", "90%", "--no-correct", "--no-merge-copies")
     ran = sureshot("export", "red", "--to", tmp_path, "--db", library.db, *more)
     assert ran.code == 0 and "--judge" not in ran.out

@@ -18,9 +18,9 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.library.clips import export
 from sureshot.library.results import Answer, FrameScore, Hit
-from sureshot.library.timelines import FORMATS
+from sureshot.library.timelines import FORMATS, read_moment
 from sureshot.media.timecode import frame_number, read_timing, timecode
-from tests.clips import film, greys, remuxed
+from tests.clips import film, greys, patterns, remuxed
 
 opentimelineio = lazy_loader.load("opentimelineio")
 
@@ -367,6 +367,43 @@ def test_a_copy_begins_with_the_keyframe_before(tmp_path, suffix):
     assert 45 - begins <= len(shown) <= 49 - begins
     with av.open(path) as container:
         assert next(container.decode(video=0)).time <= 0.3
+
+
+@pytest.mark.parametrize("suffix", ["mp4", "mkv", "ts", "mpg"])
+def test_wherever_a_copy_ends_its_last_pictures_are_whole(tmp_path, suffix):
+    codec = "mpeg2video" if suffix == "mpg" else "libx264"
+    options = {"bf": "2", "qscale": "2"} if suffix == "mpg" else {"bf": "3", "crf": "5"}
+    pictures = patterns(60)  # each unlike the last: nothing can stand in for a lost one
+    clip = film(tmp_path / f"a.{suffix}", pictures, rate=25, every=24, codec=codec, options=options)
+    with av.open(clip) as container:
+        shown = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+    for end in (1.48, 1.52, 1.56, 1.6, 2.1, 2.4):  # the last is in the last group of pictures
+        moment = hit(clip, 1, end - 0.3, end)
+        exported = export(answer(moment), tmp_path / f"{end}", copy=True)
+        assert not exported.failed
+        with av.open(exported.written[0]) as container:
+            copied = [frame.to_ndarray(format="rgb24") for frame in container.decode(video=0)]
+        first = int(np.argmin([np.abs(copied[0] - 1.0 * one).mean() for one in shown]))
+        order = [
+            int(np.argmin([np.abs(copy - 1.0 * one).mean() for one in shown])) for copy in copied
+        ]
+        assert order[: round(end * 25) - first] == [*range(first, round(end * 25))]
+        assert order == sorted(set(order))
+        assert (
+            max(np.abs(c - 1.0 * shown[n]).mean() for c, n in zip(copied, order, strict=True)) < 1
+        )
+
+
+def test_times_of_matroska_that_are_rounded_make_no_frame_more_or_less(tmp_path):
+    for rate in (Fraction(24000, 1001), Fraction(60)):
+        clip = film(tmp_path / f"{rate.denominator}.mkv", greys(np.arange(200)), rate=rate)
+        with av.open(clip) as container:
+            times = [frame.time for frame in container.decode(video=0)]
+        for start, end in ((0, 97), (97, 151), (151, 152), (152, 199)):
+            moment = read_moment(hit(clip, 1), "q", times[start], times[end])
+            assert moment.frames == (start, end)
+            shown = replace(hit(clip, 1), frames=(FrameScore(times[end - 1], 0.5),))
+            assert replace(moment, hit=shown).peak == end - 1
 
 
 def test_what_cannot_be_copied_says_what_to_do(tmp_path):

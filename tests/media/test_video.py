@@ -110,6 +110,31 @@ def test_every_container_gives_its_frames_in_order_with_times(tmp_path, suffix, 
         assert video.duration == pytest.approx(40 / rate, abs=0.2)
 
 
+@pytest.mark.parametrize("suffix", ["mov", "mp4", "mkv"])
+def test_every_frame_is_read_beside_tracks_of_any_kind(tmp_path, suffix):
+    made, heard = film(tmp_path / "made.mp4", patterns(30)), sound(tmp_path / "a.m4a")
+    path = tmp_path / f"all.{suffix}"
+    with av.open(made) as source, av.open(heard) as tone, av.open(path, "w") as target:
+        tracks = {}  # the sound is the first track, as phones have it
+        for one in (tone.streams.audio[0], source.streams.video[0]):
+            tracks[one] = target.add_stream_from_template(one, opaque=True)
+        if suffix == "mkv":  # fonts of its subtitles
+            target.add_attachment("a.ttf", "font/ttf", b"font")
+        else:  # a track of data
+            tracks[one].metadata["timecode"] = "01:00:00:00"
+            tracks[one].codec_context.framerate = Fraction(10)
+        for one, copy in tracks.items():
+            for packet in one.container.demux(one):
+                if packet.dts is not None:
+                    packet.stream = copy
+                    target.mux(packet)
+    with av.open(path) as container:
+        kinds = [stream.type for stream in container.streams]
+    assert kinds == ["audio", "video", "attachment" if suffix == "mkv" else "data"]
+    with open_video(Source(path, "video", path.stat().st_size, 0), decode="all") as video:
+        assert len(list(video)) == 30 and not video.note
+
+
 def test_colours_come_out_as_they_went_in(tmp_path):
     _, frames = read(coloured(tmp_path / "a.mp4", ["red", "blue"], seconds=0.5, rate=4))
     means = [frame.image(48)[20:].mean((0, 1)) for frame in frames]

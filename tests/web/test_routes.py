@@ -11,6 +11,7 @@ import pytest
 from PIL import Image
 from starlette.testclient import TestClient
 
+import sureshot
 from sureshot.files import CARD
 from sureshot.library.catalog import status
 from sureshot.library.labels import JudgedMoment, Label, append, labels_of_index
@@ -383,6 +384,21 @@ def test_a_folder_whose_name_is_not_utf_8_is_chosen_as_it_is_printed(tmp_path) -
         assert other["total"] == 0
 
 
+def test_an_accent_is_one_sign_or_two(tmp_path) -> None:
+    folder, typed = tmp_path / "E\u0301te\u0301", "Ét\u00e9"  # as a Mac writes it, and a keyboard
+    folder.mkdir()
+    coloured(folder / "Noe\u0308l.mp4", ["red"], seconds=1, rate=5)
+    coloured(folder / "a\u0300.mp4", ["red"], seconds=1, rate=5)
+    (folder / "No\u00ebl.fr.srt").write_text("1\n00:00:00,000 --> 00:00:01,000\nbonjour\n")
+    how = {"model": "tiny", "workers": 1, "exclude": ["\u00e0*"]}
+    indexed = sureshot.index(tmp_path, db=tmp_path / "db", **how)
+    assert (indexed.indexed, indexed.lines) == (1, {"subtitles": 1})
+    with visiting(tmp_path / "db", tmp_path / "films") as client:
+        for shown in (typed, str(tmp_path / typed)):
+            reply = client.get("/api/videos", params={"folder": shown}).json()
+            assert [Path(one["path"]).parent for one in reply["videos"]] == [folder]
+
+
 # --- percentages ----------------------------------------------------------------------------------
 
 
@@ -454,7 +470,9 @@ def test_a_click_needs_a_meaning(judged) -> None:
     assert judged.get("/api/judge").json()["judged"] == 0
 
 
-def test_percentages_are_those_of_the_terminal_and_of_what_is_known(judged, tmp_path) -> None:
+def test_percentages_are_those_of_the_terminal_and_of_what_is_known(
+    judged, tmp_path, monkeypatch
+) -> None:
     searcher = open_index(tmp_path / "db")
     save_card(world(videos=150).card(model=searcher.encoder.fingerprint), tmp_path / "db" / CARD)
     said = {}
@@ -466,6 +484,11 @@ def test_percentages_are_those_of_the_terminal_and_of_what_is_known(judged, tmp_
     rare, half, sure = said["prior",], said[()], said["present",]
     assert 0 < rare[0] < half[0] < sure[0] == 1 and rare[1] < half[1] < sure[1]
     assert said["prior", "present"] == sure
+    monkeypatch.setenv("SURESHOT_PRIOR", "10%")
+    for wanted, present in (({}, rare[0]), ({"prior": 0.5}, half[0]), ({"present": True}, 1)):
+        assert judged.get("/api/search", params=wanted | {"q": "red"}).json()["present"] == present
+    monkeypatch.setenv("SURESHOT_PRIOR", "90")
+    assert "SURESHOT_PRIOR in the environment is" in judged.get("/api/search?q=red").text
 
 
 def test_what_cannot_be_learned_from_says_why(judged) -> None:

@@ -410,8 +410,7 @@ Prior = Annotated[
     str | None,
     typer.Option(
         metavar="PERCENT",
-        envvar="SURESHOT_PRIOR",
-        help="How many of your searches are for what is in your videos.",
+        help="How many of your searches are for what is in your videos; or SURESHOT_PRIOR.",
         show_default="50%, then learned from your ratings",
     ),
 ]
@@ -659,17 +658,15 @@ def _share(text: str, name: str, *, above: bool = False, whole: bool = False) ->
         above: whether it must be above 0.
         whole: whether it may be 1.
     """
-    number, sign, rest = text.strip().partition("%")
-    try:
-        share = float(number) / (100 if sign else 1)
-    except ValueError:
-        share = math.nan
-    if rest or math.isnan(share):
+    from sureshot.library.query_checks import parse_share  # loads numpy
+
+    share = parse_share(text)
+    if math.isnan(share):
         raise MistypedError(f"--{name} is {text!r}, which is no percentage; write it as 20%.")
     if not 0 <= share <= 1 or (above and share == 0) or (share == 1 and not whole):
         least = "above 0%" if above else "0% or more"
         most = "at most" if whole else "below"
-        as_percent = f" ({100 * share:g}%)" if not sign else ""
+        as_percent = "" if "%" in text else f" ({100 * share:g}%)"
         raise MistypedError(
             f"--{name} is {text!r}{as_percent}; it must be {least} and {most} 100%, such as 20%."
         )

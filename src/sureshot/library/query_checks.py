@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 import re
 import unicodedata
 from collections.abc import Container, Sequence
@@ -60,6 +61,38 @@ def parse_time(text: str) -> float:
     if len(parts) > 3 or not math.isfinite(seconds):
         raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
     return seconds
+
+
+def parse_share(text: str) -> float:
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``; not a number where it is none.
+
+    Examples:
+        >>> parse_share("20 %"), parse_share("0.2"), parse_share("much")
+        (0.2, 0.2, nan)
+    """
+    number, sign, rest = text.strip().partition("%")
+    try:
+        return math.nan if rest else float(number) / (100 if sign else 1)
+    except ValueError:
+        return math.nan
+
+
+def usual_prior() -> float | None:
+    """The share of searches for what is there that `SURESHOT_PRIOR` gives; None if it is not set.
+
+    Raises:
+        QueryError: it is no share above 0.
+    """
+    text = os.environ.get("SURESHOT_PRIOR", "").strip()
+    if not text:
+        return None
+    share = parse_share(text)
+    if not 0 < share <= 1:
+        raise QueryError(
+            f"SURESHOT_PRIOR in the environment is {plain(text)!r}; it must be above 0% and at "
+            "most 100%, such as 90%."
+        )
+    return share
 
 
 def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...], bool]:

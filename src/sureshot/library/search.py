@@ -23,6 +23,7 @@ from sureshot.library.query_checks import (
     is_negated,
     looks_foreign,
     text_warnings,
+    usual_prior,
 )
 from sureshot.library.ranking import Candidates, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions
@@ -401,8 +402,9 @@ class Searcher:
             coverage: share of queries whose set of plausible moments is to hold a right one, where
                 percentages were learned.
             min: leave out hits that are right with a lower probability than this.
-            prior: share of searches that are for what is in the library, above 0 and at most 1;
-                None is one half, moved by what was judged of the library.
+            prior: share of searches that are for what is in the library, above 0 and at most 1,
+                in place of `SURESHOT_PRIOR`; None, where that is not set, is one half, moved by
+                what was judged of the library.
             present: whether it is known to be there, which is a prior of 1.
 
         Raises:
@@ -662,7 +664,7 @@ class Searcher:
             [[moment.score for moment in _apart(rankings[row])] for row in rows],
             self._context([rankings[row].query for row in rows], searched),
             coverage=asked.coverage,
-            prior=asked.prior,
+            prior=usual_prior() if asked.prior is None else asked.prior,
         )
         for row, answer in zip(rows, judged, strict=True):
             answers[row] = _noted(answer, *warnings)

@@ -69,16 +69,21 @@ class Moment:
     def frames(self) -> tuple[int, int]:
         """First frame, and the one behind the last, counted from the beginning of the file."""
         timing = self.counted
-        first = min(math.floor(round(self.start * timing.rate, 3)), timing.length - 1)
-        return first, max(
-            first + 1, min(math.ceil(round(self.end * timing.rate, 3)), timing.length)
-        )
+        first = min(math.floor(self.start * timing.rate + self._slack), timing.length - 1)
+        last = math.ceil(self.end * timing.rate - self._slack)
+        return first, max(first + 1, min(last, timing.length))
 
     @property
     def peak(self) -> int:
         """Frame that fits best, counted like `frames`."""
         first, last = self.frames
-        return min(max(math.floor(round(self.hit.peak * self.counted.rate, 3)), first), last - 1)
+        peak = math.floor(self.hit.peak * self.counted.rate + self._slack)
+        return min(max(peak, first), last - 1)
+
+    @property
+    def _slack(self) -> float:
+        """Frames that a time may be off: Matroska rounds each to a millisecond."""
+        return min(0.25, 0.0006 * float(self.counted.rate))
 
     @property
     def url(self) -> str:

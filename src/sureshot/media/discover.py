@@ -18,7 +18,7 @@ from typing import Literal
 from sureshot.errors import QueryError, reason_of
 from sureshot.paths import absolute
 from sureshot.s3 import ObjectPath, is_plain_key
-from sureshot.text import plain
+from sureshot.text import composed, plain
 
 # fmt: off
 VIDEO_SUFFIXES = frozenset({
@@ -386,6 +386,6 @@ class Excluded:
         for pattern in self.patterns:
             named = os.sep not in pattern
             texts = [p.name for p in inside] if named else [str(p) for p in chain]
-            if any(fnmatchcase(text, pattern) for text in texts):
+            if any(fnmatchcase(composed(text), composed(pattern)) for text in texts):
                 return True
         return False

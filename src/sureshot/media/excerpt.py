@@ -303,12 +303,11 @@ def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
             if packet.stream_index not in copies:
                 continue
             time = _time(packet, zero)
-            if (
-                packet.stream_index == streams[0].index
-                and packet.dts * packet.time_base >= zero + end
-            ):
+            is_picture = packet.stream_index == streams[0].index
+            if is_picture and packet.dts * packet.time_base >= zero + end:
                 break
-            if start - _INSTANT <= time < end:
+            # A picture that is shown later may be what earlier ones are worked out from.
+            if start - _INSTANT <= time and (is_picture or time < end):
                 shift = round((zero + start) / packet.time_base)
                 packet.pts, packet.dts = packet.pts - shift, packet.dts - shift
                 packet.stream = copies[packet.stream_index]
@@ -338,6 +337,8 @@ def _sought(path: Path, start: float) -> Iterator[tuple[Any, Iterator[Packet], f
                     if is_first and packet.pts is not None:
                         break
                 else:
+                    if back < start:  # it went to a place behind the last keyframe
+                        continue
                     raise VideoError("has no keyframe to begin with")
                 if _time(packet, zero) <= start + _INSTANT or back >= start:
                     yield container, chain([packet], packets), zero

@@ -5,6 +5,7 @@ guessed, and styling is removed, here.
 """
 
 import codecs
+import errno
 import html
 import io
 import math
@@ -24,7 +25,7 @@ from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
 from sureshot.media.video import file_size, picture_stream
 from sureshot.s3 import ObjectPath
-from sureshot.text import counted, one_line, plain, timecode
+from sureshot.text import composed, counted, one_line, plain, timecode
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _VERSION = 1  # of the reading; a higher one makes indexes read subtitles again
@@ -132,8 +133,10 @@ def _sidecar(path: Path, video: Path, roots: Sequence[Path]) -> Sidecar:
     folders = [video.parent.resolve(), video.resolve().parent, *(root.resolve() for root in roots)]
     if not any(path.resolve().is_relative_to(folder) for folder in folders):
         raise VideoError("it is a link out of the folders that are indexed")
+    if not isinstance(path, ObjectPath) and not os.access(path, os.R_OK):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # it may be read next time
     status = path.stat()
-    language = _language(path.stem.removeprefix(video.stem))
+    language = _language(composed(path.stem).removeprefix(composed(video.stem)))
     return Sidecar(path=path, language=language, size=status.st_size, mtime_ns=status.st_mtime_ns)
 
 
@@ -147,7 +150,7 @@ def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
     videos = {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked
     stems: dict[str, list[str]] = defaultdict(list)
     for name in videos:
-        stems[Path(name).stem].append(name)
+        stems[composed(Path(name).stem)].append(name)
     owned: dict[str, list[Path]] = defaultdict(list)
 
     def give(path: Path, stem: str) -> None:
@@ -156,15 +159,15 @@ def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
                 owned[name].append(path)
 
     for name in names:
-        give(folder / name, _stem(name, stems))
+        give(folder / name, _stem(composed(name), stems))
     for place in (folder / name for name in names if name.lower() in FOLDERS):
         for name in _names(place):
-            if name in stems:  # a folder of its own
+            if composed(name) in stems:  # a folder of its own
                 for inner in _names(place / name):
-                    give(place / name / inner, name)
+                    give(place / name / inner, composed(name))
             else:  # where a folder has one video only, all are its own
                 only = next(iter(stems)) if len(stems) == 1 else ""
-                give(place / name, _stem(name, stems) or only)
+                give(place / name, _stem(composed(name), stems) or only)
     return owned
 
 

@@ -302,7 +302,9 @@ def _packets(
         # Of all streams: where none reaches the length that a file states, it is cut short.
         for packet in container.demux():
             budget.step()
-            number = packet.stream_index
+            # At the end comes an empty packet for each stream, by which its decoder gives its last
+            # pictures; their `stream_index` is 0 for all of them.
+            number = packet.stream.index
             if number == stream.index:
                 clock.correct(packet)
             shown = ((packet.pts or 0) + (packet.duration or 0)) * ticks.get(number, 0.0)

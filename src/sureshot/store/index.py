@@ -42,13 +42,12 @@ from sureshot.store.rows import (
 from sureshot.store.tables import Tables, as_store_error
 from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
 from sureshot.store.writing import StagedVideo
-from sureshot.text import counted, plain, printable
+from sureshot.text import composed, counted, plain, printable
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
 _MAX_READ = 100_000  # windows, about 1 GB
 _NAMED = 5  # shards that a sentence names
-_NOT_UTF8 = "\ufffd"  # is printed in the place of what is not UTF-8
 _SHARD = (
     "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
 )
@@ -70,8 +69,8 @@ def _nothing_named(path: Path, name: str, folders: Iterable[Path]) -> str:
 
 
 def _as_named(folder: Path) -> list[str]:
-    """The names on the way to a folder as they are printed, in lower case."""
-    return [printable(name).casefold() for name in folder.parts]
+    """The names on the way to a folder as they are printed, in lower case, accents in one form."""
+    return [composed(printable(name)).casefold() for name in folder.parts]
 
 
 class Store:
@@ -403,14 +402,14 @@ class Store:
         """The videos at or below a path; where there are none, those in folders of that name.
 
         ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case. What
-        is not UTF-8 in a name may be given as it is printed.
+        is not UTF-8 in a name may be given as it is printed, and an accent in either of its forms.
 
         Args:
             among: the only videos by which folders are known; None for all of the index.
         """
         path, text = absolute(folder), str(folder)
         is_path = text.startswith((".", "~")) or path == Path(folder) or not Path(folder).parts
-        if is_path and _NOT_UTF8 not in text:
+        if is_path and text.isascii():
             return path
         if among is None and self.count_videos(path):
             return path

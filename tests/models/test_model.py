@@ -3,8 +3,10 @@
 from dataclasses import replace
 
 import numpy as np
+import pytest
 import torch
 
+from sureshot.errors import SureshotError
 from sureshot.models.encoders.base import FrameFeatures, stack
 from sureshot.models.encoders.experts import pack
 from sureshot.models.model import Stem, StemConfig
@@ -15,6 +17,11 @@ from tests.models.systems.every import EXPERTS, SIZES, WIDTH, texts, videos
 def stem(**settings) -> Stem:
     torch.manual_seed(0)
     return Stem(StemConfig("linear", **{"width": 6, "dropout": 0.0} | settings), SIZES)
+
+
+def test_a_width_out_of_range_is_named_in_full() -> None:
+    with pytest.raises(SureshotError, match=r"Setting stem\.width is 0"):
+        stem(width=0)
 
 
 def test_none_passes_on_the_very_tokens_and_has_no_weights() -> None:

@@ -26,6 +26,7 @@ from sureshot.web.schema import (
         ("/api/status", schema.StatusReply),
         ("/api/calibration", routes.LearnedReply),
         ("/api/describe?video={red}&text=red", schema.DescriptionsReply),
+        ("/api/playing/{red}", schema.FilmReply),
         ("/api/nothing", schema.ErrorReply),
     ],
 )

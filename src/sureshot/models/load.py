@@ -19,7 +19,7 @@ from sureshot.errors import ModelError, VideoError, option, reason_of, require_r
 from sureshot.files import file_digest, replace_folder
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models import huggingface
-from sureshot.models.encoders import load_encoder
+from sureshot.models.encoders import BUILT_IN, load_encoder
 from sureshot.models.encoders.base import (
     Encoder,
     FrameFeatures,
@@ -298,10 +298,6 @@ class Scorer:
         return self.encoder.encode_frames(self.encoder.prepare(images))
 
 
-# Names that mean the same whatever folders there are.
-_BUILT_IN = ("bundled", "bundled-bf16", "bridge", "tiny")
-
-
 def load(name: str | Path, device: str | None = None, *, revision: str | None = None) -> Scorer:
     """A model that embeds texts and videos and scores them.
 
@@ -320,7 +316,7 @@ def load(name: str | Path, device: str | None = None, *, revision: str | None = 
     if revision is not None:
         name = _from_hub(str(name), revision)
     scorer = _without_bank(str(name), device)
-    place = scorer.name if scorer.name in _BUILT_IN else absolute_model(scorer.name)
+    place = scorer.name if scorer.name in BUILT_IN else absolute_model(scorer.name)
     home = home_of(place)
     if scorer.searchable is None or home is None or not (home / FILE).is_file():
         return scorer
@@ -341,9 +337,9 @@ def _without_bank(
     name: str, device: str | None, engine: str | None = None, *, patches: bool = True
 ) -> Scorer:
     folder = expand(name)
-    if name not in _BUILT_IN and huggingface.is_hub_name(name):
+    if name not in BUILT_IN and huggingface.is_hub_name(name):
         folder = _from_hub(name)
-    if name not in _BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
+    if name not in BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
         return _checkpoint(name, folder, device, engine)
     there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
     if folder.is_absolute() and not there:
@@ -351,7 +347,7 @@ def _without_bank(
             f"There is no model in {folder}. If it has moved, name its folder with "
             f"{option('model')}."
         )
-    if name not in _BUILT_IN and not there:
+    if name not in BUILT_IN and not there:
         _refuse_system(name)
     encoder = load_encoder(name, device, engine, patches=patches)
     if not encoder.channels:

@@ -13,7 +13,7 @@ features.
 import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
 from jaxtyping import Float
@@ -35,7 +35,7 @@ class StemConfig(Ranged):
         words: whether word tokens are mapped as well; a system that reads none saves the weights.
     """
 
-    at = "stem"
+    key: ClassVar[str] = "stem"
 
     kind: Literal["none", "linear"] = "none"
     width: Annotated[int, Within(1, 100_000)] = 512

@@ -166,7 +166,7 @@ DescriptionsReply = model_of(
 FilmReply = model_of(
     clips.Film,
     base=Document,
-    without=("how",),
+    without=("playable",),
     way=Literal["direct", "remux", "clip"],
     type=str,
     url=str,

@@ -40,6 +40,23 @@ def test_the_radius_is_that_of_the_released_code(stochastic: tuple[Radius, dict]
     torch.testing.assert_close(found, tensor(told["outputs"]["log_var"]), rtol=1e-6, atol=1e-6)
 
 
+def test_a_trial_is_compared_with_the_video_as_the_text_itself_pools_it(golden) -> None:
+    told = golden("tmass_inference_sims")
+    # Of text and video; the numbers have a text of its own for each video, and no radius.
+    drawn, pooled = (tensor(told["inputs"][name]) for name in ("text_stochastic", "video_pooled"))
+    made = TMass(TMassConfig(mode="paper", frames=1, trials=1), drawn.shape[-1]).double()
+    made.trial_noise = drawn.transpose(0, 1)[None]
+    torch.nn.init.zeros_(made.radius.linear.weight)
+    made._pool = lambda sentences, videos: pooled
+    sentences = torch.zeros_like(drawn[0])
+    mask = torch.ones(len(drawn), 1).bool()
+    films = {"video": pooled, "frames": torch.ones_like(pooled[:, :1]), "mask": mask}
+    found = made.similarity({"sentence": sentences}, films)
+    slots = tensor(told["outputs"]["label_free"]).flatten(0, 1)
+    expected = slots[~slots.isnan().any(1)]
+    torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6)
+
+
 def test_a_video_is_stretched_over_the_places_of_the_radius() -> None:
     made = Radius(6, WIDTH)
     frames = sample(5, 8, WIDTH)

@@ -23,7 +23,7 @@ from sureshot.metrics.ranks import (
 )
 
 INF = float("inf")
-SHARE = {"best": 0.0, "mean": 0.5, "worst": 1.0}
+SHARE = {"best": 0.0, "mean": 0.5}
 
 
 @st.composite
@@ -43,23 +43,21 @@ def slow_rank(own, others, ties):
     return 1 + better + SHARE[ties] * same
 
 
-def slow_videos(similarity, owner, how, ties):
+def slow_videos(similarity, owner, ties):
     found = []
     for video in sorted(set(owner.tolist())):
         column = similarity[:, video].tolist()
         own = max(s for s, o in zip(column, owner, strict=True) if o == video)
-        others = [s for s, o in zip(column, owner, strict=True) if o != video]
-        if how == "group":
-            others = [
-                max(s for s, o in zip(column, owner, strict=True) if o == other)
-                for other in set(owner.tolist()) - {video}
-            ]
+        others = [
+            max(s for s, o in zip(column, owner, strict=True) if o == other)
+            for other in set(owner.tolist()) - {video}
+        ]
         found.append(slow_rank(own, others, ties))
     return found
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases(), st.sampled_from(["mean", "best", "worst"]))
+@given(cases(), st.sampled_from(["mean", "best"]))
 def test_text_ranks_count_what_scores_higher_and_a_share_of_what_ties(case, ties):
     similarity, owner = case
     expected = []
@@ -69,28 +67,27 @@ def test_text_ranks_count_what_scores_higher_and_a_share_of_what_ties(case, ties
 
 
 @settings(max_examples=60, deadline=None)
-@given(cases(), st.sampled_from(["group", "caption"]), st.sampled_from(["mean", "best", "worst"]))
-def test_video_ranks_count_one_candidate_at_a_time(case, how, ties):
+@given(cases(), st.sampled_from(["mean", "best"]))
+def test_video_ranks_count_one_candidate_at_a_time(case, ties):
     similarity, owner = case
     kept = similarity.copy(), owner.copy()
-    expected = slow_videos(similarity, owner, how, ties)
-    assert video_ranks(similarity, owner, how, ties=ties).tolist() == expected
+    expected = slow_videos(similarity, owner, ties)
+    assert video_ranks(similarity, owner, ties=ties).tolist() == expected
     np.testing.assert_array_equal(similarity, kept[0])
     np.testing.assert_array_equal(owner, kept[1])
 
 
-@pytest.mark.parametrize("how", ["group", "caption"])
-def test_small_parts_give_the_ranks_of_the_whole(monkeypatch, how):
+def test_small_parts_give_the_ranks_of_the_whole(monkeypatch):
     rng = np.random.default_rng(0)
     similarity = np.round(rng.normal(size=(23, 7)), 1)
     owner = rng.integers(0, 7, 23)
-    texts, videos = text_ranks(similarity, owner), video_ranks(similarity, owner, how)
+    texts, videos = text_ranks(similarity, owner), video_ranks(similarity, owner)
     monkeypatch.setattr(ranks, "CELLS", 10)
     np.testing.assert_array_equal(text_ranks(similarity, owner), texts)
-    np.testing.assert_array_equal(video_ranks(similarity, owner, how), videos)
+    np.testing.assert_array_equal(video_ranks(similarity, owner), videos)
 
 
-@given(cases(), st.sampled_from(["best", "mean", "worst"]), st.integers(0, 2**16))
+@given(cases(), st.sampled_from(["mean", "best"]), st.integers(0, 2**16))
 def test_relevant_ranks_count_what_is_not_relevant_and_scores_higher(case, ties, seed):
     scores, owner = case
     relevant = np.random.default_rng(seed).random(scores.shape) < 0.4
@@ -150,13 +147,12 @@ def test_clip4clip_takes_each_tied_place_for_a_query_and_we_do_not(golden):
     case = golden("clip4clip_metrics")
     similarity = np.array(case["inputs"]["ties"])
     diagonal = np.arange(len(similarity))
-    best, worst = (text_ranks(similarity, diagonal, ties=ties) for ties in ("best", "worst"))
+    best, mean = (text_ranks(similarity, diagonal, ties=ties) for ties in ("best", "mean"))
+    worst = 2 * mean - best
     places = [p for low, high in zip(best, worst, strict=True) for p in np.arange(low, high + 1)]
     assert [p - 1 for p in places] == case["outputs"]["ties"]["cols"]
     assert len(places) > len(similarity)
-    mean = text_ranks(similarity, diagonal)
     assert len(mean) == len(similarity)
-    np.testing.assert_array_equal(mean, (best + worst) / 2)
     constant = np.array(case["inputs"]["constant"])
     count = len(constant)
     assert len(case["outputs"]["constant"]["cols"]) == count**2
@@ -250,7 +246,8 @@ def test_collaborative_experts_video_to_text(golden, source, mask, name):
     case = golden("ce_metrics")
     similarity, owner = collaborative_experts(case["inputs"], source, mask)
     videos = similarity.shape[1]
-    found = video_ranks(similarity, owner, "caption")
+    # Theirs rank the best own text among all texts.
+    found = relevant_ranks(similarity.T, np.arange(videos)[:, None] == owner)
     shared = 0
     for video in range(videos):  # their own captions share places with each other; ours do not
         own = similarity[owner == video, video]

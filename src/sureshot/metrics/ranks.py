@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, assert_never
+from typing import Literal
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
@@ -23,8 +23,7 @@ def row_blocks(rows: int, width: int) -> Iterator[slice]:
     return (slice(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
-Ties = Literal["mean", "best", "worst"]
-VideoQuery = Literal["group", "caption"]
+Ties = Literal["mean", "best"]
 
 
 def text_ranks(
@@ -36,9 +35,9 @@ def text_ranks(
     """Rank of each text's own video among all videos, 1 the best.
 
     rank = 1 + number of videos that score higher + a share of those that score the same: half of
-    them (``mean``: places that are tied are shared), none (``best``) or all (``worst``). Every
-    text is one query, however many of them describe one video. Videos that no text describes
-    count as candidates. Scores are compared as they are, in their own precision.
+    them (``mean``: places that are tied are shared) or none (``best``). Every text is one query,
+    however many of them describe one video. Videos that no text describes count as candidates.
+    Scores are compared as they are, in their own precision.
 
     Args:
         similarity: higher is better; ``-inf`` rules a video out, ``+inf`` beats every number.
@@ -65,36 +64,29 @@ def text_ranks(
 def video_ranks(
     similarity: Float[np.ndarray, "texts videos"],
     owner: Integer[np.ndarray, " texts"],
-    video_query: VideoQuery = "group",
     *,
     ties: Ties = "mean",
 ) -> Float64[np.ndarray, " queries"]:
     """Rank of what describes each video, 1 the best.
 
-    The queries are the videos that have a text, in the order of the columns, that is
-    ``np.unique(owner)``; a video without one has nothing to be found and is no query.
-
-    * ``group``: all texts of one video are one candidate that scores as its best text does; the
-      rank is that of the own group among the groups. CLIP4Clip and X-Pool publish this.
-    * ``caption``: every text is a candidate; the rank is that of the best own text among all.
-
-    R@1 is the same in both if no scores tie; for larger k the group form is never lower.
+    All texts of one video are one candidate that scores as its best text does; the rank is that of
+    the own one among all, as CLIP4Clip and X-Pool publish it. The queries are the videos that have
+    a text, in the order of the columns, that is ``np.unique(owner)``; a video without one has
+    nothing to be found and is no query.
 
     Args:
         similarity: higher is better; ``-inf`` rules a text out, ``+inf`` beats every number.
         owner: column of the video that each text describes.
 
     Differs:
-        In the code of Collaborative Experts own texts that tie with each other share their places,
-        which makes two equal captions of one video worse than one. Here only texts of other videos
-        compete.
+        Collaborative Experts rank the best own text among all texts, and own texts that tie with
+        each other share their places. R@1 is the same if no scores tie; for larger k it is never
+        higher than here.
 
     Examples:
         >>> scores = np.array([[0.9, 0.8], [0.1, 0.7], [0.2, 0.6]])
         >>> video_ranks(scores, np.array([0, 0, 1]))
         array([1., 2.])
-        >>> video_ranks(scores, np.array([0, 0, 1]), "caption")
-        array([1., 3.])
     """
     check(similarity, owner)
     videos = np.unique(owner)
@@ -106,14 +98,7 @@ def video_ranks(
         groups = np.maximum.reduceat(texts, starts, axis=0)
         own = np.arange(len(videos))[part]
         sought = groups[own, np.arange(len(own))]
-        match video_query:
-            case "group":
-                better, same = (groups > sought).sum(0), (groups == sought).sum(0) - 1
-            case "caption":
-                mine = owner[order][:, None] == videos[part]
-                better, same = (texts > sought).sum(0), ((texts == sought) & ~mine).sum(0)
-            case _:
-                assert_never(video_query)
+        better, same = (groups > sought).sum(0), (groups == sought).sum(0) - 1
         ranks[part] = _rank(better, same, ties)
     return ranks
 
@@ -186,8 +171,7 @@ def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
 def _rank(
     better: Integer[np.ndarray, " n"], same: Integer[np.ndarray, " n"], ties: Ties
 ) -> Float64[np.ndarray, " n"]:
-    share = {"best": 0.0, "mean": 0.5, "worst": 1.0}
-    return 1.0 + better + share[ties] * same
+    return 1.0 + better + (0.5 * same if ties == "mean" else 0.0)
 
 
 @dataclass(frozen=True, slots=True)

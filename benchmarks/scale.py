@@ -43,6 +43,7 @@ from sureshot.library.ranking import CANDIDATES
 from sureshot.library.search import Searcher, open_index
 from sureshot.models.encoders import VideoFeatures
 from sureshot.store.index import Store
+from sureshot.store.maintenance import index_vectors
 from sureshot.store.rows import (
     EncodedWindow,
     StoredWindows,
@@ -225,7 +226,7 @@ def finish(index: Path) -> None:
     """Join small files, index the vectors."""
     store = Store.open(index)
     began, before = time.perf_counter(), store.bytes_on_disk()
-    store.index_vectors()
+    index_vectors(Tables(store.location))
     took, size = time.perf_counter() - began, store.bytes_on_disk()
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e3
     print(f"vectors indexed in {took:.0f} s, {time.process_time():.0f} s of a processor")
@@ -349,7 +350,7 @@ def recall(searcher: Searcher, texts: Sequence[str], known: Path) -> None:
     shares = []
     codes = searcher._comparing.texts(searcher.encoder.encode_texts(texts))
     for vector, best in zip(searcher._comparing.text_vectors(codes), keys, strict=True):
-        near = searcher.store.nearest(
+        near = searcher.store.finder.nearest(
             vector, CANDIDATES, hub_corrected=searcher._comparing.hub_corrected
         )
         shares.append(len(set(best.tolist()) & set(near.keys)) / TOP)

@@ -188,7 +188,6 @@ def asked(
                 FoundLine(
                     path=Path("/film.mp4"),
                     line=Line(start=0.0, end=1.0, text=lines[row], source=source),
-                    bm25=float(shared[row]),
                     similarity=float(similar[row]),
                 )
                 for row in rows

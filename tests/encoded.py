@@ -13,6 +13,7 @@ import pyarrow as pa
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
+from sureshot.store.writing import StagedVideo
 
 SETTINGS = IndexSettings(model="tiny")
 
@@ -26,6 +27,11 @@ def make_store(place: Path | str, settings: IndexSettings = SETTINGS) -> Store:
 def record(path: str | Path, **known) -> VideoRecord:
     """What the index would know of a file at a path."""
     return VideoRecord(Path(path), **{"kind": "file", "size": 100, "mtime_ns": 7} | known)
+
+
+def fail(store: Store, video: VideoRecord) -> None:
+    """Remember that a video could not be indexed, and drop what it gave earlier."""
+    store.commit([StagedVideo(video)])
 
 
 def random_windows(

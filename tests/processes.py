@@ -23,7 +23,7 @@ from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock, write_lock
 from sureshot.store.maintenance import find_faults
 from sureshot.store.tables import Tables
-from tests.encoded import make_store, random_windows, record
+from tests.encoded import fail, make_store, random_windows, record
 
 # The server only imports Lance; what must not be forked starts with its first table.
 warnings.filterwarnings("ignore", message="lance is not fork-safe")
@@ -139,7 +139,7 @@ def fail_and_write(place: Path, gate, times: int) -> None:
     store = Store.open(place)
     gate.wait()
     for number in range(times):
-        store.fail(record("/v.mp4", reason="is damaged"))
+        fail(store, record("/v.mp4", reason="is damaged"))
         store.write(record("/v.mp4"), random_windows(1 + number % 3, seed=number))
         store.copy(store.videos()[0], record("/w.mp4"))
 
@@ -176,7 +176,7 @@ def read(place: Path, seconds: float) -> None:
     store, until = Store.open(place), time.monotonic() + seconds
     query = np.eye(store.dim, dtype=np.float32)[0]
     while time.monotonic() < until:
-        assert len(store.nearest(query, 5).keys) == 5
+        assert len(store.finder.nearest(query, 5).keys) == 5
         assert len(store.windows_of(Path("/steady.mp4")).keys) == 5
         assert "/steady.mp4" in [str(r.path) for r in store.videos()]
         assert store.count() >= 5

@@ -23,7 +23,8 @@ from sureshot.library.search import open_index
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store import vector_search
 from sureshot.store.index import Store
-from sureshot.store.maintenance import find_faults
+from sureshot.store.maintenance import find_faults, index_vectors
+from sureshot.store.tables import Tables
 from tests.clips import coloured
 from tests.encoded import contents
 
@@ -114,7 +115,7 @@ def build(root: Path) -> World:
     index(base, clips[: _INDEXED - 3])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_search, "SCANNED", 10)
-        assert Store.open(base).index_vectors()
+        assert index_vectors(Tables(base))
     # Some deletions, and files that no compaction has joined.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "compact", lambda self: None)

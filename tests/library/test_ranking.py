@@ -15,6 +15,7 @@ from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.similarity import MeanFrames
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow
+from sureshot.store.vector_search import Finder
 from tests.clips import similarity
 from tests.encoded import make_store, random_windows, record
 
@@ -90,13 +91,13 @@ def test_a_library_of_copies_is_not_read_whole(
     store = make_store(tmp_path)
     copies(store, 8, 100)
     read = []
-    nearest = Store.nearest
+    nearest = Finder.nearest
 
     def noted(self, vector, k, *args, **more):
         read.append(k)
         return nearest(self, vector, k, *args, **more)
 
-    monkeypatch.setattr(Store, "nearest", noted)
+    monkeypatch.setattr(Finder, "nearest", noted)
     candidates = Candidates(store, LOOKS)
     asked = Query("", vectors(1), limit=10, per_video=1)
     found = candidates.with_hits(candidates.near(asked))

@@ -64,7 +64,7 @@ def test_one_bit_of_the_newest_manifest_or_all_of_it_costs_one_commit_and_is_rep
         else:
             newest_manifest(place, name).unlink()
         store = Store.open(place)
-        assert len(store.nearest(QUERY, 99).keys) == (14 if name == "videos" else 12)
+        assert len(store.finder.nearest(QUERY, 99).keys) == (14 if name == "videos" else 12)
         assert len(store.videos()) == (3 if name == "videos" else 4)
         rows = "3 videos where the newest had 4" if name == "videos" else "12 windows where"
         assert f"newest version of the table of {name}" in store.trouble()[0]
@@ -89,7 +89,7 @@ def test_a_newest_manifest_without_checksum_and_header_is_not_used(place: Path) 
 def read_all(place: Path) -> None:
     store = Store.open(place)
     store.videos()
-    store.nearest(QUERY, 5)
+    store.finder.nearest(QUERY, 5)
 
 
 @pytest.mark.parametrize("name", ["videos", "windows"])
@@ -126,7 +126,7 @@ def test_of_a_damaged_file_what_is_sound_stays(place: Path, name: str) -> None:
     path.write_bytes(data.replace(what, b"/!.mp4"))
     store = Store.open(place)
     store.videos()
-    store.nearest(QUERY, 99)
+    store.finder.nearest(QUERY, 99)
     assert any(f"A file of the table of {name}" in sentence for sentence in store.trouble())
     assert any(f"file of the table of {name}" in fault.what for fault in find_faults(str(place)))
     assert f"1 file of the table of {name} had damage" in "; ".join(store.repair())
@@ -142,15 +142,18 @@ def test_of_a_damaged_file_what_is_sound_stays(place: Path, name: str) -> None:
 
 
 def test_without_its_index_of_vectors_a_search_compares_all(place: Path, monkeypatch) -> None:
-    right = Store.open(place).nearest(QUERY, 14).keys
+    right = Store.open(place).finder.nearest(QUERY, 14).keys
     flip(largest(place / "windows.lance" / "_indices"), random.Random(0))
     store = Store.open(place)
-    assert store.nearest(QUERY, 14).keys == right
+    assert store.finder.nearest(QUERY, 14).keys == right
     assert "index of vectors" in store.trouble()[0] and "sureshot index" in store.trouble()[0]
     assert any("index of vectors" in fault.what for fault in find_faults(str(place)))
     monkeypatch.setattr(vector_search, "SCANNED", 5)
     assert store.repair() == ["The index of vectors was damaged and was made again."]
-    assert find_faults(str(place)) == [] and len(Store.open(place).nearest(QUERY, 14).keys) == 14
+    assert (
+        find_faults(str(place)) == []
+        and len(Store.open(place).finder.nearest(QUERY, 14).keys) == 14
+    )
 
 
 def test_damage_that_changes_no_time_is_seen_in_small_files_and_by_a_check(
@@ -170,12 +173,12 @@ def test_damage_that_changes_no_time_is_seen_in_small_files_and_by_a_check(
 def test_a_copy_with_other_times_is_read_once_and_is_sound(place: Path, monkeypatch) -> None:
     for path in place.rglob("*"):
         os.utime(path, (1e9, 1e9))
-    assert Store.open(place).nearest(QUERY, 5).keys
+    assert Store.open(place).finder.nearest(QUERY, 5).keys
     monkeypatch.setattr(checksums, "_READ_ANYWAY", 0)
     read = []
     crc = checksums._crc
     monkeypatch.setattr(checksums, "_crc", lambda path: read.append(path) or crc(path))
-    assert Store.open(place).nearest(QUERY, 5).keys
+    assert Store.open(place).finder.nearest(QUERY, 5).keys
     assert read == []
 
 
@@ -186,7 +189,7 @@ def test_damaged_checksums_say_nothing(sound: Path, tmp_path: Path) -> None:
         flip(path, draw)
         path.write_bytes(path.read_bytes()[: draw.randrange(len(path.read_bytes()))])
         store = Store.open(place)
-        assert (len(store.nearest(QUERY, 99).keys), store.trouble()) == (14, [])
+        assert (len(store.finder.nearest(QUERY, 99).keys), store.trouble()) == (14, [])
         store.write(record("/new.mp4"), random_windows(3))  # its lines are not spoilt by the cut
         flip(newest_manifest(place, "windows"), draw)
         assert "newest version" in Store.open(place).trouble()[0]

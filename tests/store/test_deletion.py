@@ -142,7 +142,7 @@ def test_who_waited_for_a_deleted_index_locks_the_new_one_or_none(
         Store.excluded,
         Store.repair,
         Store.missing_shards,
-        lambda store: store.nearest(np.ones(24, np.float32), 1),
+        lambda store: store.finder.nearest(np.ones(24, np.float32), 1),
         lambda store: store.write(record("/2.mp4"), random_windows(1)),
         lambda store: store.remove([record("/1.mp4")]),
         lambda store: store.set_excluded(["x"], excluded=True),

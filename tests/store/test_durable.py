@@ -10,7 +10,7 @@ from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.locks import LOCKS
 from sureshot.store.tables import Durable, Tables, sync_paths
-from tests.encoded import make_store, random_windows, record
+from tests.encoded import fail, make_store, random_windows, record
 
 
 class PowerError(Exception):
@@ -108,10 +108,10 @@ def test_a_loss_of_power_at_any_commit_costs_at_most_what_was_being_written(
         with pytest.raises(PowerError):
             for number in (1, 3, 4):
                 store.write(record(f"/{number}.mp4"), random_windows(2, seed=number + 5))
-            store.fail(record("/3.mp4", reason="is damaged"))
+            fail(store, record("/3.mp4", reason="is damaged"))
             store.compact()
             while True:
-                store.fail(record("/5.mp4", reason="is empty"))
+                fail(store, record("/5.mp4", reason="is empty"))
     after = Store.open(disk.lose_power(tmp_path / "after"))
     assert after.count() >= 6
     told = after.trouble()

@@ -15,7 +15,7 @@ from sureshot.errors import StoreError
 from sureshot.models.encoders.base import mean_pool
 from sureshot.paths import index_place
 from sureshot.store.index import Store
-from tests.encoded import SETTINGS, contents, make_store, pointing, random_windows, record
+from tests.encoded import SETTINGS, contents, fail, make_store, pointing, random_windows, record
 
 AXES = np.eye(24, dtype=np.float32)
 
@@ -27,11 +27,11 @@ def store(tmp_path: Path) -> Store:
 
 def paths(store: Store, **wanted) -> set[str]:
     """Paths of all windows that a search may find."""
-    return {os.fspath(p) for p in store.nearest(AXES[0], 1000, **wanted).paths}
+    return {os.fspath(p) for p in store.finder.nearest(AXES[0], 1000, **wanted).paths}
 
 
 def test_an_empty_index_can_be_searched(store: Store) -> None:
-    assert store.nearest(AXES[0], 5).keys == []
+    assert store.finder.nearest(AXES[0], 5).keys == []
     assert store.windows_of(Path("/v.mp4")).keys == []
     assert (store.videos(), store.count(), store.sweep()) == ([], 0, (0, ""))
     store.compact()
@@ -65,7 +65,7 @@ def test_other_settings_and_models_are_refused_with_what_to_do(store: Store) -> 
 def test_videos_come_back_in_the_order_of_their_paths(store: Store) -> None:
     for name in ("/b.mp4", "/a/z.mp4", "/a.mp4"):
         store.write(record(name, digest=name, note="n", duration=2.5), random_windows(2))
-    store.fail(record("/a/b.mp4", reason="is empty", transient=True))
+    fail(store, record("/a/b.mp4", reason="is empty", transient=True))
     known = store.videos()
     assert [str(r.path) for r in known] == ["/a/b.mp4", "/a/z.mp4", "/a.mp4", "/b.mp4"]
     assert [r.windows for r in known] == [0, 2, 2, 2]
@@ -88,7 +88,7 @@ def test_another_version_or_a_failure_replaces_a_video_without_rest(store: Store
     store.write(record("/v.mp4", size=7), random_windows(2, seed=1))
     assert store.windows_of(Path("/v.mp4")).start.tolist() == [0, 10]
     assert (store.count(), [r.windows for r in store.videos()]) == (6, [4, 2])
-    store.fail(record("/v.mp4", reason="is damaged"))
+    fail(store, record("/v.mp4", reason="is damaged"))
     assert (store.count(), [r.reason for r in store.videos()]) == (4, ["", "is damaged"])
     store.write(record("/v.mp4"), random_windows(1))
     assert [(r.reason, r.windows) for r in store.videos()] == [("", 4), ("", 1)]
@@ -140,12 +140,12 @@ def test_the_nearest_are_those_of_a_comparison_one_by_one(store: Store) -> None:
     rng = np.random.default_rng(0)
     for number in range(6):
         store.write(record(f"/{number}.mp4"), random_windows(10, seed=number))
-    everything = store.nearest(AXES[0], 1000)
+    everything = store.finder.nearest(AXES[0], 1000)
     pooled = mean_pool(everything.frames, everything.mask)
     for _ in range(10):
         query: Float[np.ndarray, " dim"] = rng.standard_normal(24).astype(np.float32)
         query /= np.linalg.norm(query)
-        found = store.nearest(query, 7)
+        found = store.finder.nearest(query, 7)
         scores = mean_pool(found.frames, found.mask) @ query
         assert (np.diff(scores) <= 2e-3).all()  # in order, but for the rounding of 16 bits
         np.testing.assert_allclose(scores, np.sort(pooled @ query)[::-1][:7], atol=2e-3)
@@ -186,8 +186,8 @@ def test_any_name_can_be_searched_under(store: Store, name: bytes) -> None:
 def test_under_and_exclude_leave_as_many_as_are_asked_for(store: Store) -> None:
     store.write(record("/near.mp4"), pointing([AXES[0]] * 20))
     store.write(record("/far.mp4"), pointing([AXES[1]] * 5))
-    assert len(store.nearest(AXES[0], 5, selection=Path("/far.mp4")).keys) == 5
-    assert len(store.nearest(AXES[0], 5, exclude=Path("/near.mp4")).keys) == 5
+    assert len(store.finder.nearest(AXES[0], 5, selection=Path("/far.mp4")).keys) == 5
+    assert len(store.finder.nearest(AXES[0], 5, exclude=Path("/near.mp4")).keys) == 5
 
 
 @pytest.fixture
@@ -224,7 +224,7 @@ def test_a_full_disk_loses_nothing_and_goes_on_once_there_is_space(small_disk: P
 
 def test_many_writes_are_compacted_on_the_way(store: Store) -> None:
     for number in range(70):
-        store.fail(record(f"/{number}.mp4", reason="is damaged"))
+        fail(store, record(f"/{number}.mp4", reason="is damaged"))
     assert len(list(Path(store.location, "videos.lance", "data").iterdir())) < 20
     assert len(store.videos()) == 70
 
@@ -243,7 +243,7 @@ def test_windows_and_videos_that_can_be_found_are_counted(store: Store) -> None:
     assert store.count_videos() == store.count() == 0
     for path, windows in (("/v/a.mp4", 2), ("/v/b/c.mp4", 3), ("/v-2/d.mp4", 1)):
         store.write(record(path), random_windows(windows))
-    store.fail(record("/v/e.mp4", reason="broken"))
+    fail(store, record("/v/e.mp4", reason="broken"))
     for folder, videos, windows in (
         (None, 3, 6),
         (Path("/v"), 2, 5),

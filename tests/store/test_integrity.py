@@ -10,7 +10,7 @@ from sureshot.store.index import Store
 from sureshot.store.integrity import VectorCheck, compared, window_batches
 from sureshot.store.rows import video_rows, window_rows
 from sureshot.store.tables import Tables
-from tests.encoded import make_store, random_windows, record, spoil
+from tests.encoded import fail, make_store, random_windows, record, spoil
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def tables(store: Store) -> Tables:
 
 
 def test_a_sound_index_agrees_and_fewer_more_and_other_windows_do_not(store, tables) -> None:
-    store.fail(record("/2.mp4", reason="is damaged"))
+    fail(store, record("/2.mp4", reason="is damaged"))
     (part,) = compared(tables)
     assert (part.lost(), part.damaged, part.strays()) == ([], [], {})
     there = part.stored[record("/1.mp4").id]
@@ -56,7 +56,7 @@ def test_parts_are_all_videos_each_once(
         for number in range(12)
     ]
     store.commit(staged)
-    store.fail(record("/bad.mp4", reason="is damaged"))
+    fail(store, record("/bad.mp4", reason="is damaged"))
     monkeypatch.setattr(integrity, "_PART", part)
     assert len(list(compared(store._tables))) == {1: 13, 5: 3, 100: 1}[part]
     assert sorted(store.each_video(), key=lambda r: r.path) == store.videos()
@@ -69,7 +69,7 @@ def test_parts_are_all_videos_each_once(
 
 
 def test_videos_are_found_by_their_paths_and_sizes(store: Store) -> None:
-    store.fail(record("/bad.mp4", size=1, reason="is damaged"))
+    fail(store, record("/bad.mp4", size=1, reason="is damaged"))
     store.write(record("/3.mp4", size=1), random_windows(1))
     wanted = [Path("/3.mp4"), Path("/bad.mp4"), Path("/none.mp4")]
     assert set(store.at(wanted)) == set(wanted[:2])
@@ -103,7 +103,7 @@ def test_vectors_of_sound_files_are_read_once_and_of_very_many_not(
 def trouble(store: Store) -> list[str]:
     """What a search of a process that opens the index now would say."""
     fresh = Store.open(store.location)
-    fresh.nearest(np.eye(fresh.dim, dtype=np.float32)[0], 5)
+    fresh.finder.nearest(np.eye(fresh.dim, dtype=np.float32)[0], 5)
     return fresh.trouble()
 
 

@@ -12,7 +12,7 @@ from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import WordsRead, index_lines
 from sureshot.store.maintenance import find_faults
-from tests.encoded import make_store, random_windows, record
+from tests.encoded import fail, make_store, random_windows, record
 from tests.store.test_checksums import flip, largest
 
 TEXTS = ["the password is swordfish", "我们 meet at the harbour", "Ärzte, bitte!"]
@@ -46,8 +46,7 @@ def store(tmp_path: Path) -> Store:
 
 def texts(store: Store, query: str) -> list[str]:
     """Lines that are found by their words."""
-    found = store.lines.search(query, np.eye(384)[300], 3)
-    return [one.line.text for one in found if one.bm25]
+    return [one.line.text for one in store.lines.having(query, np.eye(384)[300], 3)]
 
 
 def test_an_index_without_lines_has_no_table_of_them(tmp_path):
@@ -68,8 +67,9 @@ def test_a_line_is_found_by_a_word_in_any_form_and_by_what_it_says(store, indexe
     assert texts(store, "password") == TEXTS[:1]
     (near,) = store.lines.search("nothing", np.eye(384)[1], 1)  # by its vector
     assert near.line.text == TEXTS[1]
-    found = {one.line.text: one for one in store.lines.search("password", np.eye(384)[0], 3)}
-    assert found[TEXTS[0]].similarity == pytest.approx(1) and found[TEXTS[0]].bm25 > 0
+    both = store.lines.search("password", np.eye(384)[1], 1)
+    assert [one.line.text for one in both] == [TEXTS[1], TEXTS[0]]
+    assert [one.similarity for one in both] == pytest.approx([1, 0])
     assert store.lines.having("password is", np.eye(384)[0], 5)[0].line.text == TEXTS[0]
     assert not store.lines.having("is password", np.eye(384)[0], 5)
 
@@ -92,7 +92,7 @@ def test_a_copy_and_a_removed_video_take_their_lines_along(store):
     store.remove([one])
     assert store.lines.known().keys() >= {copy.id} and one.id not in store.lines.known()
     assert [line.text for line in store.lines.of(copy.path)] == TEXTS
-    store.fail(record("/9.mp4", reason="is broken"))
+    fail(store, record("/9.mp4", reason="is broken"))
     assert store.lines.count() == 0
 
 

@@ -17,7 +17,7 @@ from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from sureshot.store.rows import video_rows, with_checksums
 from sureshot.store.tables import Tables
-from tests.encoded import contents, make_store, random_windows, record, spoil
+from tests.encoded import contents, fail, make_store, random_windows, record, spoil
 
 
 @pytest.fixture
@@ -58,7 +58,7 @@ def test_left_overs_are_swept_once_they_are_ten_minutes_old(store: Store, tables
     orphan(store, tables, "/fresh.mp4", 590)
     orphan(store, tables, "/old.mp4", 610)
     assert store.sweep() == (1, "")
-    found = store.nearest(np.eye(24, dtype=np.float32)[0], 100)
+    found = store.finder.nearest(np.eye(24, dtype=np.float32)[0], 100)
     assert {path.name for path in found.paths} == {"whole.mp4", "fresh.mp4"}
     assert store.sweep() == (0, "")
 
@@ -158,7 +158,7 @@ def checked(store: Store) -> Store:
     """An index of three videos and a failed one, compacted."""
     for number in range(3):
         store.write(record(f"/{number}.mp4"), random_windows(3, seed=number))
-    store.fail(record("/bad.mp4", reason="is damaged"))
+    fail(store, record("/bad.mp4", reason="is damaged"))
     store.compact()
     return store
 

@@ -86,11 +86,11 @@ def files(cache: Path) -> list[Path]:
 
 def test_a_second_search_reads_nothing_from_the_storage(bucket: Bucket, cache: Path) -> None:
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(20))
-    first = Store.open(COPIED, cached=True).nearest(QUERY, 5)
+    first = Store.open(COPIED, cached=True).finder.nearest(QUERY, 5)
     bucket.asked.clear()
-    again = Store.open(COPIED, cached=True).nearest(QUERY, 5)
+    again = Store.open(COPIED, cached=True).finder.nearest(QUERY, 5)
     assert not [asked for asked in bucket.asked if ".lance/data" in asked.path]
-    assert again.keys == first.keys == Store.open(COPIED).nearest(QUERY, 5).keys
+    assert again.keys == first.keys == Store.open(COPIED).finder.nearest(QUERY, 5).keys
     assert len(files(cache)) == 1  # the table of videos was not asked for
 
 
@@ -126,24 +126,24 @@ def test_checksums_of_a_copy_are_of_files_in_it(bucket: Bucket, cache: Path) -> 
 @pytest.mark.slow
 def test_a_copy_that_lost_a_file_is_brought_again(bucket: Bucket, cache: Path) -> None:
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(3))
-    assert len(Store.open(COPIED, cached=True).nearest(QUERY, 5).keys) == 3
+    assert len(Store.open(COPIED, cached=True).finder.nearest(QUERY, 5).keys) == 3
     for path in files(cache):
         path.unlink()
-    assert len(Store.open(COPIED, cached=True).nearest(QUERY, 5).keys) == 3
+    assert len(Store.open(COPIED, cached=True).finder.nearest(QUERY, 5).keys) == 3
     assert len(files(cache)) >= 1
 
 
 def test_an_index_made_anew_in_the_same_place_is_another_one(bucket: Bucket, cache: Path) -> None:
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(20))
     reader = Store.open(COPIED, cached=True)
-    before = reader.nearest(QUERY, 20)
+    before = reader.finder.nearest(QUERY, 20)
     assert not reader.is_replaced()
     Store.delete(COPIED)
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(20, seed=1))
-    there = Store.open(COPIED).nearest(QUERY, 20)
+    there = Store.open(COPIED).finder.nearest(QUERY, 20)
     assert there.start.tolist() != before.start.tolist() or (there.frames != before.frames).any()
     for one in (Store.open(COPIED, cached=True), reader):
-        found = one.nearest(QUERY, 20)
+        found = one.finder.nearest(QUERY, 20)
         assert found.keys == there.keys
         assert (found.frames == there.frames).all()
     assert reader.is_replaced()
@@ -153,7 +153,7 @@ def test_an_index_made_anew_in_the_same_place_is_another_one(bucket: Bucket, cac
 @pytest.mark.parametrize("harm", ["a byte", "all", "short", "manifest"])
 def test_a_damaged_copy_is_brought_anew(bucket: Bucket, cache: Path, harm: str) -> None:
     make_store(COPIED).write(record("/v/a.mp4"), random_windows(3))
-    before = Store.open(COPIED, cached=True).nearest(QUERY, 3)
+    before = Store.open(COPIED, cached=True).finder.nearest(QUERY, 3)
     for path in cache.rglob("*.manifest") if harm == "manifest" else files(cache):
         data = bytearray(path.read_bytes())
         match harm:
@@ -167,7 +167,7 @@ def test_a_damaged_copy_is_brought_anew(bucket: Bucket, cache: Path, harm: str) 
                 data = data[: len(data) // 2]
         path.write_bytes(data)
     reader = Store.open(COPIED, cached=True)
-    after = reader.nearest(QUERY, 3)
+    after = reader.finder.nearest(QUERY, 3)
     assert after.keys == before.keys
     assert (after.frames == before.frames).all()
     assert reader.trouble() == []

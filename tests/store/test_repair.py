@@ -17,7 +17,7 @@ from sureshot.store.locks import LOCKS
 from sureshot.store.repair import delete_index, leftovers, tidy
 from sureshot.store.tables import NAMES, Tables
 from tests import processes
-from tests.encoded import contents, flipped, make_store, random_windows, record
+from tests.encoded import contents, fail, flipped, make_store, random_windows, record
 
 
 @pytest.fixture
@@ -64,7 +64,7 @@ def test_a_damaged_row_of_a_failed_video_is_forgotten(store: Store) -> None:
     before = store.videos()
     assert store.repair() == []
     assert store.videos() == before
-    store.fail(record("/1.mp4", reason="is damaged"))
+    fail(store, record("/1.mp4", reason="is damaged"))
     spoil_row(store, "reason")
     assert len(store.repair()) == 1
     assert [known.path.name for known in store.videos()] == ["0.mp4", "2.mp4"]

@@ -339,5 +339,5 @@ def test_a_search_takes_the_windows_that_score_best_as_candidates(tmp_path: Path
     coded = similarity.videos(VideoFeatures.of_frames(pooled[:, None], np.ones((400, 1), bool)))
     scores = similarity.similarity(query[None], coded)[0]
     best = set((10.0 * np.argsort(-scores)[:10]).tolist())
-    assert best <= set(store.nearest(query, 12, hub_corrected=True).start.tolist())
-    assert not best & set(store.nearest(query, 12).start.tolist())
+    assert best <= set(store.finder.nearest(query, 12, hub_corrected=True).start.tolist())
+    assert not best & set(store.finder.nearest(query, 12).start.tolist())

@@ -21,7 +21,7 @@ from sureshot.store.index import Store
 from sureshot.store.locks import LOCKS
 from sureshot.store.tables import Tables, as_store_error
 from tests import processes
-from tests.encoded import SETTINGS, make_store, pointing, random_windows, record
+from tests.encoded import SETTINGS, fail, make_store, pointing, random_windows, record
 
 NAMES = ["videos", "windows"]
 RESET = "sureshot reset"
@@ -57,10 +57,10 @@ def every_use(place: Path) -> list[Callable[[], object]]:
     return [
         lambda: opened().videos(),
         lambda: opened().count(),
-        lambda: opened().nearest(np.eye(24, dtype=np.float32)[0], 5),
+        lambda: opened().finder.nearest(np.eye(24, dtype=np.float32)[0], 5),
         lambda: opened().windows_of(Path("/1.mp4")),
         lambda: opened().write(record("/1.mp4"), random_windows(2)),
-        lambda: opened().fail(record("/1.mp4", reason="r")),
+        lambda: fail(opened(), record("/1.mp4", reason="r")),
         lambda: opened().copy(record("/1.mp4", windows=3), record("/new.mp4")),
         lambda: opened().remove([record("/1.mp4")]),
         lambda: opened().sweep(),
@@ -239,7 +239,9 @@ def test_object_storage_holds_an_index_too(tmp_path: Path) -> None:
     store = make_store(uri)
     assert make_store(uri).count() == 0
     store.write(record("/v.mp4"), pointing(np.eye(24)))
-    assert Store.open(uri).nearest(np.eye(24, dtype=np.float32)[3], 1).start.tolist() == [30.0]
+    assert Store.open(uri).finder.nearest(np.eye(24, dtype=np.float32)[3], 1).start.tolist() == [
+        30.0
+    ]
     store.compact()
     assert store.bytes_on_disk() == 0
     with pytest.raises(StoreError, match="tools of that storage"):
@@ -386,7 +388,7 @@ def test_commits_leave_nothing_in_memory(tmp_path: Path) -> None:
     store = Store.open(tmp_path / "db")
     kept = []
     for number in range(150):
-        store.fail(record(f"{number}.mp4", reason="is empty"))
+        fail(store, record(f"{number}.mp4", reason="is empty"))
         if number in (79, 149):
             kept.append(store._tables._session.size_bytes())
     # Without a bound Lance keeps what it read of every version: 17 MB of 230, and no end.

@@ -13,7 +13,7 @@ from sureshot.errors import StoreError
 from sureshot.paths import video_id
 from sureshot.store import vector_search
 from sureshot.store.index import Store
-from sureshot.store.maintenance import find_faults
+from sureshot.store.maintenance import find_faults, index_vectors
 from sureshot.store.tables import Tables
 from sureshot.store.vector_search import VideoSet, add_segment, due, said
 from tests.encoded import make_store, pointing, random_windows, record, spoil
@@ -23,7 +23,8 @@ QUERY = np.eye(24, dtype=np.float32)[0]
 KILLED = """
 import os, signal, sys, lance
 from sureshot.store import vector_search
-from sureshot.store.index import Store
+from sureshot.store.maintenance import index_vectors
+from sureshot.store.tables import Tables
 vector_search.SCANNED = 100
 def killed(*arguments):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -31,7 +32,7 @@ if sys.argv[2] == "before":
     lance.LanceDataset.commit_existing_index_segments = killed
 else:
     vector_search.make_segment = killed
-Store.open(sys.argv[1]).index_vectors()
+index_vectors(Tables(sys.argv[1]))
 """
 
 
@@ -79,7 +80,7 @@ def recall(store: Store, queries: np.ndarray) -> float:
     shares = []
     for query in queries:
         best = set(keys[np.argsort(-matrix @ query)[:10]])
-        shares.append(len(best & set(store.nearest(query, 200).keys)) / 10)
+        shares.append(len(best & set(store.finder.nearest(query, 200).keys)) / 10)
     return float(np.mean(shares))
 
 
@@ -87,8 +88,8 @@ def test_some_videos_are_selected_by_their_ids(filled: Store) -> None:
     ids = frozenset(video_id(Path(f"/{number}.mp4")) for number in (1, 3))
     chosen = VideoSet(ids=ids, words="two of four")
     assert said(chosen) == "two of four"
-    assert {p.name for p in filled.nearest(QUERY, 9, chosen).paths} == {"1.mp4", "3.mp4"}
-    assert filled.nearest(QUERY, 9, VideoSet(ids=frozenset(), words="none")).paths == []
+    assert {p.name for p in filled.finder.nearest(QUERY, 9, chosen).paths} == {"1.mp4", "3.mp4"}
+    assert filled.finder.nearest(QUERY, 9, VideoSet(ids=frozenset(), words="none")).paths == []
     assert (filled.count(chosen), filled.count_videos(chosen)) == (6, 2)
 
 
@@ -99,7 +100,7 @@ def test_many_queries_at_once_find_what_each_finds(filled: Store) -> None:
             spoil(filled, record("/1.mp4").id)
         many = filled.finder.nearest_many(queries, 4, Path("/1.mp4"))
         for query, found in zip(queries, many, strict=True):
-            assert found.keys == filled.nearest(query, 4, Path("/1.mp4")).keys
+            assert found.keys == filled.finder.nearest(query, 4, Path("/1.mp4")).keys
             assert len(found.keys) == 3 - spoiled
 
 
@@ -118,20 +119,20 @@ def test_all_windows_are_read_once_for_each_version(filled: Store) -> None:
 def test_a_damaged_window_is_left_out_aloud_and_the_next_best_takes_its_place(
     filled: Store, column: str
 ) -> None:
-    before = filled.nearest(QUERY, 12)
-    assert len(filled.nearest(QUERY, 5).keys) == 5
+    before = filled.finder.nearest(QUERY, 12)
+    assert len(filled.finder.nearest(QUERY, 5).keys) == 5
     assert filled.trouble() == []
     spoil(filled, record("/1.mp4").id, column)
     spoiled = f"{record('/1.mp4').id}-000001"
     expected = [key for key in before.keys if key != spoiled]
-    assert sorted(filled.nearest(QUERY, 11).keys) == sorted(expected)
-    assert len(filled.nearest(QUERY, 12).keys) == 11
+    assert sorted(filled.finder.nearest(QUERY, 11).keys) == sorted(expected)
+    assert len(filled.finder.nearest(QUERY, 12).keys) == 11
     for k in (1, 5):
-        assert Store.open(filled.location).nearest(QUERY, k).keys == expected[:k]
+        assert Store.open(filled.location).finder.nearest(QUERY, k).keys == expected[:k]
     (said,) = filled.trouble()
     assert "/1.mp4" in said and "sureshot index FOLDER" in said and "left out" in said
     filled.write(record("/1.mp4"), random_windows(3, seed=1))
-    assert filled.nearest(QUERY, 12).keys == before.keys
+    assert filled.finder.nearest(QUERY, 12).keys == before.keys
     assert filled.trouble() == []
 
 
@@ -179,27 +180,29 @@ def test_segments_find_what_comparing_all_finds(
     monkeypatch.setattr(vector_search, "SCANNED", 900)
     queries = drawn(30, 100)
     store.write(record("/a.mp4"), pointing(drawn(2500, 1)))
-    assert store.index_vectors() and not store.index_vectors()
+    assert index_vectors(store._tables) and not index_vectors(store._tables)
     store.write(record("/b.mp4"), pointing(drawn(1000, 2)))
-    assert store.index_vectors()
+    assert index_vectors(store._tables)
     assert parts(store) == [2500, 1000]
     store.write(record("/few/c.mp4"), pointing(drawn(300, 3)))  # compared one by one
-    assert not store.index_vectors()
+    assert not index_vectors(store._tables)
     assert recall(store, queries) >= 0.99
     newest = drawn(300, 3)[5]
-    assert Path("/few/c.mp4") in store.nearest(newest, 3).paths
-    assert set(store.nearest(queries[0], 300, Path("/few")).paths) == {Path("/few/c.mp4")}
-    assert Path("/few/c.mp4") not in store.nearest(newest, 999, None, Path("/few/c.mp4")).paths
+    assert Path("/few/c.mp4") in store.finder.nearest(newest, 3).paths
+    assert set(store.finder.nearest(queries[0], 300, Path("/few")).paths) == {Path("/few/c.mp4")}
+    assert (
+        Path("/few/c.mp4") not in store.finder.nearest(newest, 999, None, Path("/few/c.mp4")).paths
+    )
     store.remove([known for known in store.videos() if known.path.name == "b.mp4"])
-    assert Path("/b.mp4") not in store.nearest(drawn(1000, 2)[0], 3000).paths
+    assert Path("/b.mp4") not in store.finder.nearest(drawn(1000, 2)[0], 3000).paths
     store.write(record("/a.mp4"), pointing(drawn(2400, 5)))  # in place of the first segment's
-    assert store.nearest(drawn(2500, 1)[0], 3000).start.max() < 24_000
+    assert store.finder.nearest(drawn(2500, 1)[0], 3000).start.max() < 24_000
     assert recall(store, queries) >= 0.99
     store.compact()
     assert store.count() == 2700
     assert recall(store, queries) >= 0.99
     store.write(record("/d.mp4"), pointing(drawn(2600, 4)))
-    assert store.index_vectors()
+    assert index_vectors(store._tables)
     assert parts(store) == [5300]  # all in one: the new ones are nearly half of them
     assert recall(store, queries) >= 0.99
     assert find_faults(store.location) == []
@@ -210,8 +213,8 @@ def test_vectors_of_any_size_are_indexed(tmp_path: Path, monkeypatch: pytest.Mon
     store = Store.create(tmp_path / "odd", make_store(tmp_path / "index").settings, "f", 5)
     vectors = np.eye(5, dtype=np.float32)[np.arange(20) % 5]
     store.write(record("/v.mp4"), pointing(list(vectors)))
-    assert store.index_vectors()
-    assert len(store.nearest(vectors[0], 4).keys) == 4
+    assert index_vectors(store._tables)
+    assert len(store.finder.nearest(vectors[0], 4).keys) == 4
 
 
 @pytest.mark.parametrize("when", ["before", "during"])
@@ -220,18 +223,18 @@ def test_a_kill_while_a_segment_is_made_loses_nothing(
 ) -> None:
     vectors = drawn(600, 1)
     store.write(record("/a.mp4"), pointing(vectors))
-    before = store.nearest(vectors[0], 20).keys
+    before = store.finder.nearest(vectors[0], 20).keys
     command = [sys.executable, "-c", KILLED, store.location, when]
     ended = subprocess.run(command, env={"PYTHONPATH": str(SOURCE)}, check=False)
     assert ended.returncode == -signal.SIGKILL
     opened = Store.open(store.location)
     assert parts(opened) == []
-    assert opened.nearest(vectors[0], 20).keys == before
+    assert opened.finder.nearest(vectors[0], 20).keys == before
     assert find_faults(store.location) == []
     monkeypatch.setattr(vector_search, "SCANNED", 100)
-    assert opened.index_vectors()
+    assert index_vectors(opened._tables)
     assert parts(opened) == [600]
-    assert set(opened.nearest(vectors[0], 20).keys[:5]) <= set(before)
+    assert set(opened.finder.nearest(vectors[0], 20).keys[:5]) <= set(before)
 
 
 def test_a_segment_of_others_is_not_harmed_where_two_make_one(
@@ -247,7 +250,7 @@ def test_a_segment_of_others_is_not_harmed_where_two_make_one(
         return make(table, fragments)
 
     monkeypatch.setattr(vector_search, "make_segment", slower)
-    store.index_vectors()
+    index_vectors(store._tables)
     assert parts(store) == [400]
     assert recall(store, drawn(5, 3)) >= 0.98
     assert find_faults(store.location) == []

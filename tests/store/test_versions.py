@@ -12,7 +12,7 @@ from sureshot.errors import StoreError
 from sureshot.store.checksums import Checksums
 from sureshot.store.index import Store
 from sureshot.store.tables import Tables, is_whole, move_aside, versions
-from tests.encoded import make_store, random_windows, record
+from tests.encoded import fail, make_store, random_windows, record
 
 
 @pytest.fixture
@@ -130,7 +130,7 @@ def test_moving_aside_goes_back_to_a_version_and_on_from_it(place: Path) -> None
     assert len(moved) == 1
     assert (place / f"videos.lance.broken-{last}").exists()
     assert (lance.dataset(table).version, lance.dataset(table).count_rows()) == (last - 1, rows)
-    Store.open(place).fail(record("/more.mp4", reason="is empty"))
+    fail(Store.open(place), record("/more.mp4", reason="is empty"))
     assert versions(table)[0] == last
 
 

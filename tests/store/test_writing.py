@@ -12,7 +12,7 @@ from sureshot.store.locks import staging_lock
 from sureshot.store.tables import Tables
 from sureshot.store.writing import StagedVideo, uncommitted_files
 from tests import processes
-from tests.encoded import contents, make_store, random_windows, record
+from tests.encoded import contents, fail, make_store, random_windows, record
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def test_staged_videos_are_the_rows_that_writing_gives(store: Store, tmp_path: P
     one = make_store(tmp_path / "one")
     for number in range(3):
         one.write(record(f"/{number}.mp4"), random_windows(number + 1, seed=number))
-    one.fail(record("/bad.mp4", reason="is damaged"))
+    fail(one, record("/bad.mp4", reason="is damaged"))
     other = Store.open(store.location)  # as on another machine
     staged = [
         other.stage(record(f"/{number}.mp4"), random_windows(number + 1, seed=number))

@@ -81,7 +81,7 @@ def test_a_file_that_is_cut_short_is_never_named(
         store = Store.open(str(db))
         if work in (join_files, index_vectors):
             assert not told and contents(str(db)) == contents(before)
-            assert len(store.nearest(np.ones(24, np.float32), 5).keys) == 5
+            assert len(store.finder.nearest(np.ones(24, np.float32), 5).keys) == 5
         else:
             # The larger of the two files is not there; the smaller may be.
             assert size < max(made) or "The disk is full" in told

@@ -469,7 +469,7 @@ class Candidates:
         """The windows nearest to a query, so many for each of its texts."""
         without = query.like if query.at is None else None
         near = [
-            self._store.nearest(
+            self._store.finder.nearest(
                 v, count, query.folder, without, hub_corrected=self._similarity.hub_corrected
             )
             for v in self._similarity.text_vectors(query.codes)

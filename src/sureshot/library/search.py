@@ -478,20 +478,18 @@ class Searcher:
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
-    def rivals(
-        self, query: str, *, folder: str | Selection | None = None
-    ) -> tuple[list[Moment], QueryContext]:
+    def rivals(self, query: str) -> tuple[list[Moment], QueryContext]:
         """The moments that a sentence may mean, best first, and what else percentages depend on.
 
         Every moment of a library counts, also several of one film; those that show the same
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([query], folder=VideoFilter(folder).videos(self.store))
+        (asked,) = self._queries([query])
         (ranking,) = self._candidates.near_each([asked])
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
-        return _apart(ranking), self._context([asked], self.store.count(asked.folder))
+        return _apart(ranking), self._context([asked], self.store.count())
 
     def like(
         self,

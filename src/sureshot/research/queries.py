@@ -84,14 +84,6 @@ def kinds(split: Split, rng: np.random.Generator) -> dict[str, Queries]:
     return found
 
 
-def by_captions(
-    texts: Sequence[str], owner: Integer[np.ndarray, " texts"], videos: int
-) -> Bool[np.ndarray, "texts videos"]:
-    """Relevance of every video to every caption of a split; to its own it always is."""
-    own = owner[:, None] == np.arange(videos)
-    return own | by_words(texts, texts, owner, videos)
-
-
 def by_words(
     texts: Sequence[str],
     captions: Sequence[str],

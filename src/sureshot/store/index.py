@@ -13,14 +13,11 @@ import time
 import unicodedata
 import zlib
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
-from jaxtyping import Float
 
 from sureshot.errors import StoreError, option
 from sureshot.paths import Shard, absolute, locate
@@ -333,10 +330,6 @@ class Store:
                 writing.commit(self._tables, self._header, videos)
             self._committed()
 
-    def fail(self, record: VideoRecord) -> None:
-        """Remember that a video could not be indexed, and drop what it gave earlier."""
-        self.commit([StagedVideo(replace(record, windows=0, check_windows=0))])
-
     def copy(self, old: VideoRecord, new: VideoRecord) -> VideoRecord | None:
         """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
 
@@ -433,17 +426,6 @@ class Store:
             note=f"{len(named)} folders are named {plain(text)}, and all were searched: {shown}.",
         )
 
-    def nearest(
-        self,
-        vector: Float[np.ndarray, " dim"],
-        k: int,
-        selection: Selection | None = None,
-        exclude: Path | None = None,
-        hub_corrected: bool = False,
-    ) -> StoredWindows:
-        """The windows whose vectors are nearest, see `vector_search.Finder.nearest`."""
-        return self.finder.nearest(vector, k, selection, exclude, hub_corrected=hub_corrected)
-
     def windows_of(self, path: Path) -> StoredWindows:
         """All windows of one video in the order of time; none if it is not indexed."""
         return self.finder.windows(path_is(path), order="start")
@@ -473,11 +455,6 @@ class Store:
         """Join small files, drop superseded ones and keep a large index quick to search."""
         with staging_lock(self.location):
             maintenance.compact(self._tables)
-
-    def index_vectors(self) -> bool:
-        """Index the vectors if comparing them one by one takes long; whether that was done."""
-        with staging_lock(self.location):
-            return maintenance.index_vectors(self._tables)
 
     def bytes_on_disk(self) -> int:
         """Size of an index; 0 where that cannot be asked."""

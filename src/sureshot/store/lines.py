@@ -81,14 +81,12 @@ class FoundLine:
     """A line that may be meant.
 
     Attributes:
-        bm25: of its words with those of the query; 0 where none is the same.
         similarity: of its sentence vector with that of the query, in [-1, 1].
         key: of its row.
     """
 
     path: Path
     line: Line
-    bm25: float
     similarity: float
     key: str = ""
 
@@ -140,7 +138,6 @@ class Lines:
             vector, full_text_query=MatchQuery(text, "text"), limit=count, **only
         )
         by_meaning = self._found(vector, nearest=near, **only)
-        # The first one has its BM25.
         return list({(one.path, one.line): one for one in (*by_meaning, *by_words)}.values())
 
     def having(
@@ -326,7 +323,6 @@ def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) ->
         FoundLine(
             path=from_text(row["path"]),
             line=Line(**{name: row[name] for name in Line._fields}),
-            bm25=row.get("_score") or 0.0,
             similarity=float(one),
             key=row["key"],
         )

@@ -311,22 +311,20 @@ def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
 # --- costs ----------------------------------------------------------------------------------------
 
 
-def measure_cost(
-    settings: Mapping[str, Any], *, patch: int = 16, words: int = 32, frames: int = 12
-) -> dict[str, int]:
-    """What a system costs on CLIP ViT-B with patches of so many pixels, as in table 2 of UATVR.
+def measure_cost(settings: Mapping[str, Any]) -> dict[str, int]:
+    """What a system costs on CLIP ViT-B/16, as in table 2 of UATVR.
 
-    Its ``parameters``, and the multiply-adds of the codes of a ``text`` and of a ``video``, and of
-    the score of a ``pair``, by torch's counter.
+    Its ``parameters``, and the multiply-adds of the codes of a ``text`` of 32 words and of a
+    ``video`` of 12 frames, and of the score of a ``pair``, by torch's counter.
     """
     from transformers import CLIPConfig, CLIPModel
 
     with torch.device("meta"), torch.no_grad():
-        network: Any = CLIPModel(CLIPConfig(vision_config={"patch_size": patch})).eval()
+        network: Any = CLIPModel(CLIPConfig(vision_config={"patch_size": 16})).eval()
         channels, dim = network.config.vision_config.hidden_size, network.config.projection_dim
         system = load_system(settings, Sizes(dim=dim, channels=channels)).eval()
-        ids = torch.zeros(1, words, dtype=torch.long)
-        pixels = torch.zeros(frames, 3, 224, 224)
+        ids = torch.zeros(1, 32, dtype=torch.long)
+        pixels = torch.zeros(12, 3, 224, 224)
         texts, text = _counted(lambda: system.texts(_texts(network, ids)))
         videos, video = _counted(lambda: system.videos(_videos(network, pixels)))
         _, pair = _counted(lambda: system.similarity(texts, videos))

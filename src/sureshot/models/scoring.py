@@ -263,7 +263,6 @@ def rerank_as_printed(
     the gammas. (What changes is the ranking of texts for a video, if it is read off the columns of
     the same matrix.) And the product of two negative factors is positive: a candidate that both
     branches reject (-0.3 and -0.3) beats one that both accept a little (0.28 and 0.28).
-    `rerank` does neither.
 
     In [-2, 2], of cosines s, cosine distances d in [0, 2] and vacuities u in (0, 1]; both gammas
     are one number, as in the paper's settings.
@@ -302,17 +301,3 @@ def candidate_bonus(
     alike = spread <= 8 * torch.finfo(vacuity.dtype).eps * vacuity.abs().amax()
     standard = torch.where(alike, 0, centred / torch.where(alike, 1, spread))
     return bank.std(correction=0) * standard
-
-
-def rerank(
-    scores: Float[Tensor, "queries candidates"],
-    bonus: Float[Tensor, " candidates"],
-    weight: float = 0.1,
-) -> Float[Tensor, "queries candidates"]:
-    """Scores plus a share of each candidate's bonus; choose the share on validation data.
-
-    Examples:
-        >>> rerank(torch.tensor([[0.5, 0.5]]), torch.tensor([-1.0, 1.0]))
-        tensor([[0.4000, 0.6000]])
-    """
-    return scores + weight * bonus

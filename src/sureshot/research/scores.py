@@ -17,7 +17,7 @@ from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import evidence, opinion
 from sureshot.models.model import Model, frozen
-from sureshot.models.scoring import candidate_bonus, rerank
+from sureshot.models.scoring import candidate_bonus
 from sureshot.models.similarity import ModelSimilarity, Similarity
 from sureshot.models.systems.base import video_tokens
 from sureshot.models.systems.duq import Duq
@@ -256,5 +256,5 @@ def _by_candidate(
     asked, known = (torch.from_numpy(np.array(one, np.float64)) for one in (scores, bank))
     vacuity = opinion(evidence(known.T)).vacuity
     corrected: Float[np.ndarray, "queries candidates"]
-    corrected = rerank(asked, candidate_bonus(vacuity, known), gamma).numpy()
+    corrected = (asked + gamma * candidate_bonus(vacuity, known)).numpy()
     return corrected

@@ -15,11 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import UInt8
-from safetensors import SafetensorError
 
 from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
-from sureshot.models.encoders.clip import CONFIG, Snapshot, Tokenizer, silence
-from sureshot.models.huggingface import first_line
+from sureshot.models.encoders.clip import CONFIG, MULTILINGUAL, Snapshot, Tokenizer
 from sureshot.paths import expand
 
 if TYPE_CHECKING:
@@ -28,7 +26,6 @@ if TYPE_CHECKING:
 _VERSION = "bert-1"  # part of every fingerprint; change it when the vectors of a folder change
 _TEXTS = 128  # a batch
 _AGAIN = "Copy the folder again, whole."
-_MULTILINGUAL = 100_000  # tokens
 
 
 class BertEncoder:
@@ -54,7 +51,7 @@ class BertEncoder:
         longest: int
         self.dim: int
         self.dim, words, longest = (config[name] for name in names)
-        self.latin_only = words < _MULTILINGUAL
+        self.latin_only = words < MULTILINGUAL
         self.tokenizer = Tokenizer(
             snapshot, longest=longest, vocabulary=words, fill=False, end=None
         )
@@ -83,16 +80,13 @@ class BertEncoder:
         import torch
 
         cut = self.tokenizer.encode(texts)
-        counts = cut.mask.sum(1)
-        mask = np.arange(counts.max()) < counts[:, None]
-        words = np.zeros((*mask.shape, self.dim), np.float32)
+        states = np.empty((*cut.mask.shape, self.dim), np.float32)
         with torch.inference_mode():
             for first in range(0, len(texts), _TEXTS):
                 part = slice(first, first + _TEXTS)
-                states = self.read(cut.ids[part], cut.mask[part])
-                # Masks of both kinds are row by row, so that padding on the left moves to the end.
-                words[part][mask[part]] = states.cpu().numpy()[cut.mask[part]]
-        sentence = words.sum(1) / counts[:, None]
+                states[part] = self.read(cut.ids[part], cut.mask[part]).cpu().numpy()
+        words, mask = cut.to_front(states)
+        sentence = words.sum(1) / mask.sum(1, keepdims=True)
         length = np.linalg.norm(sentence, axis=1)
         return TextFeatures(
             sentence=sentence / np.maximum(length, 1e-12)[:, None],
@@ -130,27 +124,6 @@ class BertEncoder:
     @cached_property
     def network(self) -> Any:
         """The model of transformers, on its device."""
-        import torch
         from transformers import BertModel
 
-        from sureshot.models.weights import check_finite
-
-        try:
-            with silence():
-                model, report = BertModel.from_pretrained(
-                    self.snapshot.folder,
-                    dtype=torch.float32,
-                    use_safetensors=True,
-                    local_files_only=True,
-                    output_loading_info=True,
-                    add_pooling_layer=False,
-                    ignore_mismatched_sizes=True,  # reported, and refused below
-                )
-        except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
-            raise self.snapshot.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
-        odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
-        if odd:
-            reason = f"weights are missing or of another size than {CONFIG} says, such as {odd[0]}"
-            raise self.snapshot.refuse(reason, _AGAIN)
-        check_finite(model, self.name)
-        return model.to(self.device).eval()
+        return self.snapshot.network(BertModel, add_pooling_layer=False).to(self.device)

@@ -49,7 +49,7 @@ _MATCH = f"Put the {TOKENIZER} of the same checkpoint next to its weights."
 
 _VERSION = "clip-2"  # part of every fingerprint; change it when the vectors of a checkpoint change
 _FRAMES, _TEXTS = 32, 128  # a batch
-_MULTILINGUAL = 100_000  # tokens: English networks know up to 50,000, the others from 250,000 on
+MULTILINGUAL = 100_000  # tokens: English networks know up to 50,000, the others from 250,000 on
 _NO_END = 2  # CLIP's config before 2023 names this end token; the largest is then taken for the end
 
 Family = Literal["clip", "siglip"]
@@ -103,6 +103,33 @@ class Snapshot:
         files = [path for path in present if path.is_file()] + self.weights()
         lines = [version, *(f"{path.name} {file_digest(path)}" for path in files)]
         return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+
+    def network(self, kind: Any, **options: Any) -> Any:
+        """The network, of a class of transformers, with all its weights in single precision."""
+        import torch
+
+        from sureshot.models.weights import check_finite
+
+        try:
+            with silence():
+                model, report = kind.from_pretrained(
+                    self.folder,
+                    dtype=torch.float32,  # the default is the file's own, often half precision
+                    use_safetensors=True,
+                    local_files_only=True,
+                    output_loading_info=True,
+                    ignore_mismatched_sizes=True,  # reported, and refused below with our own words
+                    **options,
+                )
+        except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
+            raise self.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
+        odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
+        if odd:
+            some = ", ".join(odd[:2]) + (f" and {len(odd) - 2} more" if len(odd) > 2 else "")
+            reason = f"weights are missing or of another size than {CONFIG} says ({some})"
+            raise self.refuse(reason, _AGAIN)
+        check_finite(model, str(self.folder))
+        return model.eval()
 
     def complete(self) -> bool:
         """Whether nothing is missing that a hub model has; a folder of one's own may have less."""
@@ -278,6 +305,17 @@ class TokenIds(NamedTuple):
     mask: Bool[np.ndarray, "texts words"]
     truncated: Bool[np.ndarray, " texts"]
 
+    def to_front(
+        self, states: Float32[np.ndarray, "texts words dim"]
+    ) -> tuple[Float32[np.ndarray, "texts real dim"], Bool[np.ndarray, "texts real"]]:
+        """States of real tokens, padding, which is zero, behind them; and which are real."""
+        counts = self.mask.sum(1)
+        real = np.arange(counts.max()) < counts[:, None]
+        words = np.zeros((*real.shape, states.shape[-1]), np.float32)
+        # Masks of both kinds are row by row, so that padding on the left moves to the end.
+        words[real] = states[self.mask]
+        return words, real
+
 
 class Tokenizer:
     """Texts to token ids, by the ``tokenizer.json`` of a model's folder.
@@ -377,7 +415,7 @@ class ClipEncoder:
         self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
         self.side: int = self._preprocessing.side
         self.frame_size: FrameSize = self._preprocessing.resize
-        self.latin_only: bool = text.vocab_size < _MULTILINGUAL
+        self.latin_only: bool = text.vocab_size < MULTILINGUAL
         self.vocabulary: Vocabulary | None = None
         end = text.eos_token_id
         searched = self._family == "clip" and isinstance(end, int) and end != _NO_END
@@ -424,10 +462,7 @@ class ClipEncoder:
                 ids = torch.from_numpy(cut.ids[first : first + _TEXTS]).to(self.device)
                 parts.append([part.cpu() for part in self.read_texts(ids)])
         sentences, states = (torch.cat(part) for part in zip(*parts, strict=True))
-        counts = cut.mask.sum(1)
-        mask = np.arange(counts.max()) < counts[:, None]
-        words = np.zeros((*mask.shape, self.dim), np.float32)
-        words[mask] = states.numpy()[cut.mask]
+        words, mask = cut.to_front(states.numpy())
         return TextFeatures(
             sentence=torch.nn.functional.normalize(sentences, dim=-1).numpy(),
             words=words,
@@ -493,7 +528,10 @@ class ClipEncoder:
     @cached_property
     def network(self) -> Any:
         """The model of transformers, on its device."""
-        return _read_model(self.snapshot, self._family).to(self.device)
+        from transformers import CLIPModel, SiglipModel
+
+        kind = CLIPModel if self._family == "clip" else SiglipModel
+        return self.snapshot.network(kind).to(self.device)
 
 
 def _family(snapshot: Snapshot) -> Family:
@@ -531,35 +569,6 @@ def _sizes(snapshot: Snapshot, family: Family) -> tuple[Any, Any, int]:
     if not vision.vision_use_head or text.projection_size != vision.hidden_size:
         raise snapshot.refuse("its texts and frames share no space", _OTHER)
     return text, vision, text.projection_size
-
-
-def _read_model(snapshot: Snapshot, family: Family) -> Any:
-    """The network with all of its weights, in single precision, ready to read."""
-    import torch
-    from transformers import CLIPModel, SiglipModel
-
-    from sureshot.models.weights import check_finite
-
-    kind = CLIPModel if family == "clip" else SiglipModel
-    try:
-        with silence():
-            model, report = kind.from_pretrained(
-                snapshot.folder,
-                dtype=torch.float32,  # the default is the file's own, often half precision
-                use_safetensors=True,
-                local_files_only=True,
-                output_loading_info=True,
-                ignore_mismatched_sizes=True,  # reported, and refused below with our own words
-            )
-    except (KeyError, OSError, RuntimeError, SafetensorError, ValueError) as error:
-        raise snapshot.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
-    odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
-    if odd:
-        some = ", ".join(odd[:2]) + (f" and {len(odd) - 2} more" if len(odd) > 2 else "")
-        reason = f"weights are missing or of another size than {CONFIG} says ({some})"
-        raise snapshot.refuse(reason, _AGAIN)
-    check_finite(model, str(snapshot.folder))
-    return model.eval()
 
 
 @contextlib.contextmanager

@@ -117,6 +117,11 @@ def reason_of(error: OSError) -> str:
     return (error.strerror or str(error)).lower()
 
 
+def first_line(error: BaseException) -> str:
+    """The first line of what an error says, or its type where it says nothing."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
 def option(name: str, value: str | Path | bool = "") -> str:
     """An option as messages name it. The parameter of a Python function has the same name.
 

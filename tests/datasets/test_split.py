@@ -63,7 +63,8 @@ def test_a_part_keeps_order_and_captions_and_counts_itself():
 
 
 @given(st.sets(st.integers(0, 9), min_size=1), st.lists(st.integers(0, 9), max_size=30))
-def test_a_part_is_the_captions_of_its_videos(chosen, owners):
+def test_a_part_is_the_captions_of_its_videos(chosen, more):
+    owners = [*range(10), *more]
     items = tuple(Item(str(i), Path(f"{i}.mp4")) for i in range(10))
     captions = tuple(Caption(f"{row}", video) for row, video in enumerate(owners))
     part = Split("msvd", "test", "x", items, captions).part({str(i) for i in chosen})

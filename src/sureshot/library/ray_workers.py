@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 import sureshot
-from sureshot.errors import SureshotError, install_command, option
+from sureshot.errors import SureshotError, first_line, install_command, option
 from sureshot.library.encoding import Packing, VideoProgress, pack_videos, record_of
 from sureshot.media.discover import Source
 from sureshot.media.workers import stream
@@ -117,7 +117,7 @@ def _why_not(encoder: Encoder) -> str:
     except SureshotError as error:
         return str(error)
     except Exception as error:  # of torch, of a GPU's driver, of the memory
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        reason = first_line(error)[:200]
         return f"its model cannot encode there ({reason})"
     return ""
 
@@ -152,7 +152,7 @@ def on_ray(address: str) -> Iterator[Any]:
             socket.create_connection((host.strip("[]"), int(port)), _ANSWER).close()
         ray.init(address=address, log_to_driver=False, logging_level=_SILENT)
     except (OSError, OverflowError, ValueError, RuntimeError) as error:
-        reason = plain(str(error).strip().split("\n")[0]).rstrip(".")[:200]
+        reason = plain(first_line(error)).rstrip(".")[:200]
         raise SureshotError(
             f"No Ray cluster answers at {address} ({reason}). Start one by `ray start` on each "
             "machine, as docs/scale.md shows, then try again."

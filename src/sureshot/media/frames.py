@@ -17,7 +17,7 @@ from av.sidedata.sidedata import SideDataContainer
 from av.video.reformatter import VideoReformatter
 from jaxtyping import UInt8
 
-from sureshot.errors import VideoError
+from sureshot.errors import VideoError, first_line
 from sureshot.media.container import MOST_PIXELS
 from sureshot.media.discover import PHOTO_SUFFIXES, open_regular
 from sureshot.media.signature import FrameSize, shrunk
@@ -161,7 +161,8 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     except (OSError, ValueError, SyntaxError, EOFError, TypeError, Warning, struct.error) as error:
         # Pillow's own complaints have no number; what the system refuses may be granted next time.
         refused = getattr(error, "errno", None) is not None
-        raise VideoError(_first_line(error), transient=refused) from None
+        reason = getattr(error, "strerror", None) or first_line(error)
+        raise VideoError(reason.lower(), transient=refused) from None
     except Image.DecompressionBombError:
         most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
         raise VideoError(f"is too large; the most is {most} million pixels") from None
@@ -213,11 +214,6 @@ def _eight_bit(picture: "Image.Image") -> "Image.Image":
     if "A" not in picture.getbands() and "transparency" not in picture.info:
         return picture.convert("RGB")
     return Image.fromarray(flatten(np.asarray(picture.convert("RGBA"))))
-
-
-def _first_line(error: BaseException) -> str:
-    reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
-    return str(reason).splitlines()[0].lower()
 
 
 def has_alpha(form: av.VideoFormat) -> bool:

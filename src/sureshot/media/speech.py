@@ -17,6 +17,7 @@ from jaxtyping import Float32
 from sureshot.errors import (
     ModelError,
     VideoError,
+    first_line,
     install_command,
     is_installed,
     onnxruntime,
@@ -87,7 +88,7 @@ def _model(name: str) -> Any:
         except FileNotFoundError:
             return WhisperModel(name, compute_type="auto")
     except Exception as error:  # of the hub, or of a file that is no model, in many kinds
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0][:200]
+        reason = first_line(error)[:200]
         raise ModelError(
             f"The speech model {plain(name)} cannot be loaded ({plain(reason)}). Give a local "
             f"folder of a Whisper model in CTranslate2 format, or be online once: "

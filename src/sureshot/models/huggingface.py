@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, SureshotError, option, require_research
+from sureshot.errors import ModelError, SureshotError, first_line, option, require_research
 from sureshot.files import CARD as TRUST
 from sureshot.files import write_json, write_text
 from sureshot.paths import expand
@@ -169,11 +169,6 @@ def how_to_convert(source: Path | str) -> str:
     return (
         f'If you trust it, convert it once and give DIR with {option("model")}: python -c "{code}"'
     )
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of what an error says, or its type where it says nothing."""
-    return next(iter(str(error).strip().splitlines()), type(error).__name__)
 
 
 def _errors() -> tuple[type[Exception], ...]:

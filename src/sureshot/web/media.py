@@ -6,7 +6,6 @@ import hashlib
 import io
 import os
 import re
-import stat
 import threading
 import time
 import urllib.parse
@@ -23,6 +22,7 @@ from starlette.responses import Response, StreamingResponse
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.files import replace_file
 from sureshot.library.clips import Film, export_name, film_of, first_part, write_part
+from sureshot.media.discover import open_regular
 from sureshot.media.excerpt import MP4, cut
 from sureshot.s3 import ObjectPath
 from sureshot.store.rows import VideoRecord
@@ -56,7 +56,9 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
     try:
         opened, size, tag = _open(path)
     except OSError as error:
-        raise FileGoneError(f"{plain(path)} cannot be opened: {reason_of(error)}.") from None
+        odd = "is not a regular file any more" if error.errno == errno.ENOTSUP else ""
+        why = odd or f"cannot be opened: {reason_of(error)}"
+        raise FileGoneError(f"{plain(path)} {why}.") from None
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
     if name is not None:
         headers["Content-Disposition"] = f"attachment; filename*=utf-8''{urllib.parse.quote(name)}"
@@ -85,13 +87,10 @@ def _open(path: Path) -> tuple[io.RawIOBase, int, str]:
     if isinstance(path, ObjectPath):
         reader = path.open("rb", buffering=0)
         return reader, reader.size, f'"{reader.stored.mtime_ns:x}-{reader.size:x}"'
-    number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    status = os.fstat(number)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(number)
-        raise FileGoneError(f"{plain(path)} is not a regular file any more.")
+    opened = open_regular(path)
+    status = os.fstat(opened.fileno())
     tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'
-    return io.FileIO(number), status.st_size, tag
+    return opened, status.st_size, tag
 
 
 async def _parts(opened: io.RawIOBase, at: int, end: int) -> AsyncIterator[bytes]:

@@ -22,7 +22,7 @@ import tokenizers
 from jaxtyping import Bool, Float, Float32, Int64, UInt8
 from safetensors import SafetensorError, safe_open
 
-from sureshot.errors import ModelError
+from sureshot.errors import ModelError, first_line
 from sureshot.files import file_digest
 from sureshot.media.signature import FrameSize
 from sureshot.models import huggingface
@@ -33,7 +33,7 @@ from sureshot.models.encoders.base import (
     Vocabulary,
     token_words,
 )
-from sureshot.models.huggingface import INDEX, WEIGHTS, first_line
+from sureshot.models.huggingface import INDEX, WEIGHTS
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
 

@@ -16,7 +16,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from jaxtyping import Float
 
-from sureshot.errors import ModelError, install_command, is_installed, onnxruntime, option
+from sureshot.errors import (
+    ModelError,
+    first_line,
+    install_command,
+    is_installed,
+    onnxruntime,
+    option,
+)
 from sureshot.models.encoders import onnx_graph
 from sureshot.models.encoders.base import Pixels
 from sureshot.models.encoders.efficientnet import (
@@ -115,7 +122,7 @@ def why_not(engine: str) -> str:
             case _:
                 importlib.import_module("torch").zeros(1)
     except Exception as error:  # its libraries may be missing, of another system, or too old
-        return f"{title} is installed but does not work ({_reason(error)})."
+        return f"{title} is installed but does not work ({first_line(error)[:200]})."
     return ""
 
 
@@ -131,10 +138,6 @@ def _cut_short(package: str) -> str:
             if path.exists() and path.stat().st_size < file.size:
                 return file.name
     return ""
-
-
-def _reason(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0][:200]
 
 
 def _sees_gpu() -> bool:
@@ -231,7 +234,7 @@ def _cannot_run(engine: str, number: str, error: Exception) -> ModelError:
     other = "openvino" if engine == "onnxruntime" else "onnxruntime"
     get = "" if is_installed(other) else f", after {install_command(_FROM[other])}"
     return ModelError(
-        f"{TITLES[engine]} {number} cannot run the image network ({_reason(error)}). Use "
+        f"{TITLES[engine]} {number} cannot run the image network ({first_line(error)[:200]}). Use "
         f"{option('engine', other)}{get}."
     )
 

@@ -13,7 +13,7 @@ import io
 import math
 import os
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -41,7 +41,7 @@ from sureshot.media.excerpt import (
 )
 from sureshot.media.frames import read_image
 from sureshot.media.lines import Line
-from sureshot.media.video import frames_at
+from sureshot.media.video import frames_at, naming
 from sureshot.paths import absolute
 from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
@@ -156,7 +156,7 @@ def _cut_hits(
         target = folder / export_name(hit.path, start, end, hit.rank)
         try:
             if copy:
-                with _named(hit.path):
+                with naming(hit.path):
                     start = keyframe_before(hit.path, start)
                 ending = f" copy{_container(hit.path)}"
                 target = folder / export_name(hit.path, start, end, hit.rank, ending)
@@ -230,7 +230,7 @@ def _container(source: Path) -> str:
 def _copy(source: Path, start: float, end: float, target: Path) -> None:
     """Copy the streams from a keyframe on, into a file that appears when it is complete."""
     try:
-        with _named(source), replace_file(target) as fresh:
+        with naming(source), replace_file(target) as fresh:
             copy_streams(source, fresh, start, end)
     except (av.FFmpegError, OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
@@ -315,7 +315,7 @@ def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
-    with _named(record.path):
+    with naming(record.path):
         kind = playable(record.path)
     if kind.way == "remux" and record.size > _REMUXED:
         kind = Playable("clip", MP4)
@@ -367,17 +367,8 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
         span = film.start, film.end
         cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
-    with _named(record.path):
+    with naming(record.path):
         remux(record.path, target)
-
-
-@contextlib.contextmanager
-def _named(path: Path) -> Iterator[None]:
-    """Have what is said of a video begin with its path."""
-    try:
-        yield
-    except VideoError as error:
-        raise VideoError(f"{plain(path)} {error}.", transient=error.transient) from None
 
 
 def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
@@ -422,7 +413,7 @@ def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answ
 
 
 def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
-    with _named(path):
+    with naming(path):
         return frames_at(path, [at], side=side, rate=rate)[0]
 
 

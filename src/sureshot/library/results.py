@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from sureshot.errors import SureshotError, VideoError, option
+from sureshot.errors import SureshotError, option
 from sureshot.media.lines import TITLES, Source
 from sureshot.paths import absolute, video_id
 from sureshot.text import (
@@ -233,14 +233,11 @@ class Hit:
         """
         from PIL import Image
 
-        from sureshot.media.video import frames_at
+        from sureshot.media.video import frames_at, naming
 
-        try:
-            (pixels,) = frames_at(
-                self.path, [self.peak if at is None else at], side=side, rate=rate
-            )
-        except VideoError as error:
-            raise VideoError(f"{plain(self.path)} {error}.", transient=error.transient) from None
+        time = self.peak if at is None else at
+        with naming(self.path):
+            (pixels,) = frames_at(self.path, [time], side=side, rate=rate)
         return Image.fromarray(pixels)
 
     def clip(

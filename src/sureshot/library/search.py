@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from sureshot.errors import QueryError, StoreError, VideoError, option
+from sureshot.errors import QueryError, StoreError, option
 from sureshot.library import confidence
 from sureshot.library.file_names import FileNames
 from sureshot.library.query_checks import (
@@ -74,6 +74,7 @@ def asked_windows(
         at: seconds; None takes at most 24 windows, evenly over the whole video.
     """
     from sureshot.library.encoding import encode_video
+    from sureshot.media.video import naming
 
     source = _source(path)
     stored = None if isinstance(store, IndexSettings) else _stored(store, source)
@@ -81,10 +82,8 @@ def asked_windows(
         start, end, windows = stored.start, stored.end, stored.features
     else:
         settings = store if isinstance(store, IndexSettings) else store.settings
-        try:
+        with naming(path):
             encoded = encode_video(source, settings, encoder).windows
-        except VideoError as error:
-            raise VideoError(f"{printable(path)} {error}.", transient=error.transient) from error
         windows = _padded([w.frames for w in encoded])
         start = np.array([w.start for w in encoded])
         end = np.array([w.end for w in encoded])

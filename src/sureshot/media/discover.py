@@ -50,13 +50,13 @@ class Source:
     Attributes:
         path: absolute; symbolic links in it are kept, so results show what the user knows.
         size: bytes, of all frames together.
-        mtime_ns: modification time, of the newest frame.
+        mtime_ns: modification time, of the newest frame; neither counts where it is only read.
     """
 
     path: Path
     kind: Literal["file", "frames"]
-    size: int
-    mtime_ns: int
+    size: int = 0
+    mtime_ns: int = 0
 
 
 @dataclass(frozen=True, slots=True)

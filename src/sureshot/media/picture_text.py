@@ -157,8 +157,7 @@ def read(
         rate: frames per second of a folder of frames.
         progress: called with the seconds of video done so far.
     """
-    kind = "frames" if video.is_dir() else "file"
-    source = Source(path=video, kind=kind, size=0, mtime_ns=0)  # type: ignore[arg-type]
+    source = Source(video, "frames" if video.is_dir() else "file")
     found: list[_Shown] = []
     shown: list[_Shown] = []
     before: np.ndarray | None = None

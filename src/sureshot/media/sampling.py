@@ -41,7 +41,7 @@ def sample_frames(
         sampling: which frames; None is uniformly.
         draw: random numbers for a sampling that draws; None seeds them with 0.
     """
-    source = Source(path=path, kind="frames" if path.is_dir() else "file", size=0, mtime_ns=0)
+    source = Source(path, "frames" if path.is_dir() else "file")
     stretch = start or 0.0, _WHOLE if end is None else end
     rule = sampling or Sampling()
     if rule.kind == "uniform" and rule.fps is None:

@@ -27,6 +27,7 @@ from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
 from sureshot.media.packets import Needed
 from sureshot.media.workers import heartbeat
+from sureshot.text import plain
 
 _DEFAULT_STEP = 0.04  # seconds between frames where a file does not say
 _SET_BACK = 1.0  # seconds: a clock that falls by more was set back; by less, it trembles
@@ -230,6 +231,15 @@ def file_size(path: Path) -> int:
     if status.st_size == 0:
         raise VideoError("is empty (0 bytes)")
     return status.st_size
+
+
+@contextlib.contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Have what is said of a video be a sentence that begins with its path."""
+    try:
+        yield
+    except VideoError as error:
+        raise VideoError(f"{plain(path)} {error}.", transient=error.transient) from None
 
 
 def picture_stream(container: Any) -> Any:
@@ -505,7 +515,7 @@ def _open_before(
 ) -> Iterator[tuple[Frame, Iterator[Frame]]]:
     """The last frame of a video that a seek can find at or before a time, and those after it."""
     for back in _BACK:
-        source = Source(path=path, kind="file", size=0, mtime_ns=0)
+        source = Source(path, "file")
         if room:
             room.take(_OPENING)
         with open_video(source, decode="all") as video:

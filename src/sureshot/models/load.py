@@ -283,16 +283,14 @@ class Scorer:
 
     def _frames(self, path: Path) -> FrameFeatures:
         from sureshot.media.sampling import sample_frames
-        from sureshot.media.video import unreadable
+        from sureshot.media.video import naming, unreadable
 
         if not path.exists():
             raise VideoError(f"There is no video at {path}.")
+        size = self.encoder.frame_size
         try:
-            images = sample_frames(
-                path, self.frames, self.encoder.frame_size, sampling=self.sampling
-            )
-        except VideoError as error:
-            raise VideoError(f"{path} {error}.", transient=error.transient) from None
+            with naming(path):
+                images = sample_frames(path, self.frames, size, sampling=self.sampling)
         except OSError as error:
             raise VideoError(f"{path} {unreadable(error)}.") from None
         return self.encoder.encode_frames(self.encoder.prepare(images))

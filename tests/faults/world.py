@@ -115,7 +115,7 @@ def build(root: Path) -> World:
     index(base, clips[: _INDEXED - 3])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(vector_search, "SCANNED", 10)
-        assert index_vectors(Tables(base))
+        assert index_vectors(Tables(str(base)))
     # Some deletions, and files that no compaction has joined.
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Store, "compact", lambda self: None)

@@ -3,10 +3,10 @@
 import hashlib
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Literal, TypeVar
 
 from platformdirs import user_cache_path, user_data_path
 
@@ -20,6 +20,18 @@ from sureshot.errors import (
 )
 from sureshot.s3 import ObjectPath, object_path
 from sureshot.text import plain
+
+_Named = TypeVar("_Named", bound=str | Path)
+
+
+def as_list(given: _Named | Iterable[_Named]) -> list[_Named]:
+    """What is given, as a list: one text or path is one item and no row of letters.
+
+    Examples:
+        >>> as_list("*.gif"), as_list(iter(["a", "b"]))
+        (['*.gif'], ['a', 'b'])
+    """
+    return [given] if isinstance(given, str | Path) else list(given)
 
 
 def data_dir() -> Path:

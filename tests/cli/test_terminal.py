@@ -210,3 +210,9 @@ def test_what_the_user_says_stays(monkeypatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "3")
     compute_alone()
     assert os.environ["OPENBLAS_NUM_THREADS"] == "3"
+
+
+def test_of_thousands_of_copies_a_few_are_listed():
+    copies = tuple(Copy(Path(f"/v/{number}.mp4"), 0.0, 5.0) for number in range(2000))
+    hit = Hit(1, Path("/v/a.mp4"), 0.0, 5.0, 0.5, (FrameScore(1.0, 0.5),), copies=copies)
+    assert terminal.videos_of(hit)[-2:] == ["  = /v/4.mp4  0:00-0:05", "  = 1995 more"]

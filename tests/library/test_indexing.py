@@ -795,3 +795,34 @@ def test_only_what_is_excluded_can_be_included_again(run_excluding) -> None:
     run_excluding(exclude=["*.gif"])
     with pytest.raises(QueryError, match=r"b is not excluded; these are: \*\.gif\."):
         run_excluding(include=["b"])
+
+
+def test_one_text_is_one_pattern_one_root_and_one_query(tmp_path) -> None:
+    videos, outside = tmp_path / "videos", tmp_path / "outside"
+    for folder in (videos, outside):
+        folder.mkdir()
+        coloured(folder / f"{folder.name}.mp4", ["red"], seconds=1, rate=5)
+    (videos / "linked.mp4").symlink_to(outside / "outside.mp4")
+    db = tmp_path / "db"
+    how = {"db": db, "model": "tiny", "workers": 1}
+    made = sureshot.index(videos, exclude="*.gif", roots=str(videos), **how)
+    assert (made.indexed, status(db).excluded) == (1, ("*.gif",))
+    assert sureshot.index(videos, exclude=[tmp_path / "a"], **how).unchanged == 1
+    films = sureshot.open_index(db)
+    assert [answer.query for answer in films.search_many("red")] == ["red"]
+    assert [answer.query for answer in films.search_many(iter(["red", "blue"]))] == ["red", "blue"]
+    assert [one.text for one in films.describe(videos / "videos.mp4", "red").ranked] == ["red"]
+
+
+def test_an_open_index_knows_the_names_of_the_one_that_takes_its_place(tmp_path) -> None:
+    for name in ("red", "blue"):
+        (tmp_path / name).mkdir()
+        coloured(tmp_path / name / f"{name}.mp4", [name], seconds=1, rate=5)
+    how = {"db": tmp_path / "db", "model": "tiny", "workers": 1}
+    sureshot.index(tmp_path / "red", **how)
+    films = sureshot.open_index(tmp_path / "db")
+    assert [name.path.name for name in films.search("red").names] == ["red.mp4"]
+    shutil.rmtree(tmp_path / "db")
+    sureshot.index(tmp_path / "blue", **how)
+    assert films.search("red").names == ()
+    assert [name.path.name for name in films.search("blue").names][-1:] == ["blue.mp4"]

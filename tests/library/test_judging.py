@@ -216,3 +216,8 @@ def test_another_file_is_left_as_it_is(tmp_path):
     assert file.read_text() == "query,video\na,b.mp4"
     with pytest.raises(SureshotError, match="cannot be read: is a folder"):
         Judgements(tmp_path)
+
+
+def test_what_is_no_verdict_is_refused(library, tmp_path):
+    with pytest.raises(SureshotError, match="A hit was called True; say one of yes, no, absent"):
+        judge(["red"], lambda hit: True, to=tmp_path / "j.jsonl", db=library.db)

@@ -405,9 +405,14 @@ def print_videos(out: Console, page: "VideoPage") -> None:
     print_notes(out, [page.note] if page.note else [])
 
 
+_COPIES = 5  # of a hit that are listed; a camera that stands still makes thousands
+
+
 def videos_of(hit: Hit) -> list[str]:
     """The file of a hit, and below it the other pieces of its scene and its copies."""
-    copies = [f"  = {short(c.path)}  {time_range(c.start, c.end)}" for c in hit.copies]
+    copies = [f"  = {short(c.path)}  {time_range(c.start, c.end)}" for c in hit.copies[:_COPIES]]
+    if (more := len(hit.copies) - _COPIES) > 0:
+        copies.append(f"  = {more} more")
     scene = [f"  {hit.scene}"] if hit.pieces else []
     return [short(hit.path) + hit.mark, *scene, *copies]
 

@@ -16,7 +16,7 @@ from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
 from sureshot.media.discover import is_away, is_folder
 from sureshot.models.hub_bank import bank_of
-from sureshot.paths import absolute, cache_dir, index_place
+from sureshot.paths import absolute, as_list, cache_dir, index_place
 from sureshot.progress import Progress
 from sureshot.settings import to_values
 from sureshot.store.index import Store
@@ -206,14 +206,17 @@ def remove(
     `sureshot.index` takes that back.
     """
     # A text is one path: its first letter may be the /, below which everything is.
-    tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    tops = [absolute(path) for path in as_list(paths)]
     store = Store.open(index_place(db))
     records, chosen = store.videos(), dict[Path, VideoRecord]()
-    for top in tops:
-        below = {r.path: r for r in records if r.path.is_relative_to(top)}
-        if not below:
-            raise QueryError(f"Nothing at or below {top} is indexed; nothing was removed.")
-        chosen |= below
+    left, wanted = dict.fromkeys(tops), frozenset(tops)
+    for record in records:
+        if named := wanted.intersection((record.path, *record.path.parents)):
+            chosen[record.path] = record
+            for top in named:
+                left.pop(top, None)
+    if left:
+        raise QueryError(f"Nothing at or below {next(iter(left))} is indexed; nothing was removed.")
     if exclude:
         store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
     store.remove(list(chosen.values()))

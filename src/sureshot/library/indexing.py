@@ -41,7 +41,16 @@ from sureshot.media.discover import (
 )
 from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import Retriever, load_searchable
-from sureshot.paths import WHOLE, Shard, absolute, absolute_model, exists_at, expand, index_place
+from sureshot.paths import (
+    WHOLE,
+    Shard,
+    absolute,
+    absolute_model,
+    as_list,
+    exists_at,
+    expand,
+    index_place,
+)
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock
@@ -280,7 +289,8 @@ class Run:
         that is itself not there is counted in any case. What is known of a file that failed, here
         or elsewhere, goes with the file.
         """
-        here = [top for top in self._tops if exists_at(top)]
+        tops = frozenset(self._tops)
+        here = frozenset(top for top in self._tops if exists_at(top))
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
         dropped: list[VideoRecord] = []
@@ -288,14 +298,14 @@ class Run:
             path = record.path
             if not self._shard.has(path):
                 continue
-            inside = any(map(path.is_relative_to, self._tops))
+            inside = path in tops or not tops.isdisjoint(path.parents)
             if inside and self._excluded.matches(path, self._tops):
                 self.result.forgotten += 1
             elif record.reason and path not in listed and _is_gone_for_good(record):
                 pass
             elif not inside or path in listed or is_on_disk(record):
                 continue
-            elif not any(map(path.is_relative_to, here)) or is_unplugged(path):
+            elif (path not in here and here.isdisjoint(path.parents)) or is_unplugged(path):
                 self.result.away += 1
                 continue
             elif prune:
@@ -431,7 +441,8 @@ def index(
             f"{option('workers', str(workers))} is not from 1 to {_MOST_THREADS}, the decoding "
             f"threads of one machine; more are for {option('ray')}."
         )
-    chosen = [expand(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    chosen = [expand(path) for path in as_list(paths)]
+    exclude, include = (list(map(str, as_list(given))) for given in (exclude, include))
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
     if not any(exists_at(path) for path in chosen):
@@ -476,7 +487,7 @@ def index(
             force=force,
             prune=prune,
             shard=share,
-            roots=None if roots is None else [expand(root) for root in roots],
+            roots=None if roots is None else [expand(root) for root in as_list(roots)],
             progress=progress,
             workers=workers,
             packing=packing,

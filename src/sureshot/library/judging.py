@@ -5,9 +5,9 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from sureshot.errors import SureshotError, reason_of
+from sureshot.errors import ArgumentError, SureshotError, reason_of
 from sureshot.library.confidence import cards_of
 from sureshot.library.labels import (
     JudgedMoment,
@@ -24,7 +24,7 @@ from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.video_filter import VideoFilter
-from sureshot.paths import absolute, expand, index_place
+from sureshot.paths import absolute, as_list, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store
 from sureshot.text import counted, plain, printable
@@ -250,7 +250,7 @@ def judge(
     searcher = db if isinstance(db, Searcher) else None
     place = db.store.location if isinstance(db, Searcher) else index_place(db)
     kept = Judgements.of_index(place, to)
-    left = kept.left(queries)
+    left = kept.left(as_list(queries))
     interrupted = False
     try:
         for number, query in enumerate(left, 1):
@@ -345,6 +345,15 @@ def _with_digests(label: Label, store: Store) -> Label:
     )
 
 
+def _checked(verdict: Verdict) -> Verdict:
+    """What was said of a hit, if it is one of what can be."""
+    if verdict not in get_args(Verdict):
+        raise ArgumentError(
+            f"A hit was called {verdict!r}; say one of {', '.join(get_args(Verdict))}."
+        )
+    return verdict
+
+
 def judge_query(
     searcher: Searcher,
     query: str,
@@ -370,7 +379,7 @@ def judge_query(
         verdict: Verdict = "no"
         for page in _pages(searcher, query, options):
             for hit in page:
-                verdict = ask(hit)
+                verdict = _checked(ask(hit))
                 if verdict not in ("yes", "no"):
                     break
                 shown: list[Hit | Copy] = [hit, *hit.copies]

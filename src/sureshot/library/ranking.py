@@ -177,10 +177,12 @@ class Copies:
         """The first ``limit`` moments, best first; later ones that show the same are under them."""
         originals = self._originals(moments, limit)
         kept: dict[int, Moment] = {}
+        seen: dict[int, set[Path]] = {}
         for place, moment in enumerate(moments):
             if place in originals:
                 copies = kept[originals[place]].copies
-                if all(moment.path != copy.path for copy in copies):
+                if moment.path not in seen.setdefault(originals[place], set()):
+                    seen[originals[place]].add(moment.path)
                     copies.append(moment)
             elif len(kept) < limit:
                 kept[place] = replace(moment, copies=[])

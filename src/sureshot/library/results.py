@@ -465,7 +465,8 @@ class Answer:
     @property
     def _first(self) -> str:
         """What the best hit is called."""
-        return "the first result" if self._is_ranked else "result 1"
+        first = self._is_ranked and (not self.hits or self.hits[0].rank == 1)
+        return "the first result" if first else "result 1"
 
     @property
     def _many(self) -> str:

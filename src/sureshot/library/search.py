@@ -37,7 +37,7 @@ from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures, 
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import Retriever, load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
-from sureshot.paths import absolute, absolute_model, index_place
+from sureshot.paths import absolute, absolute_model, as_list, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
@@ -159,6 +159,7 @@ def _ranked(
     store: Store | IndexSettings,
 ) -> Descriptions:
     """Texts ranked by how well they fit a video; ``store`` is that of `asked_windows`."""
+    texts = as_list(texts)
     if not texts:
         raise QueryError("There is no sentence to choose from; give at least one.")
     path = absolute(video)
@@ -453,6 +454,7 @@ class Searcher:
         """
         check_sort(sort)
         self._select(options)
+        queries = as_list(queries)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
             texts = [clean(text) for text in queries[first : first + _TOGETHER]]

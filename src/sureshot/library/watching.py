@@ -34,7 +34,7 @@ from sureshot.media.discover import (
     worth_a_look,
 )
 from sureshot.media.subtitles import FOLDERS, SUFFIXES
-from sureshot.paths import absolute, exists_at, index_place
+from sureshot.paths import absolute, as_list, exists_at, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
@@ -83,7 +83,7 @@ def watch(
     for name, value in (("settle", settle), ("every", every)):
         if not 0 < value < 1e7:
             raise ArgumentError(f"{option(name)} is {value:g}; give seconds above 0.")
-    tops = [absolute(path) for path in ([paths] if isinstance(paths, str | Path) else paths)]
+    tops = [absolute(path) for path in as_list(paths)]
     for top in tops:
         if not isinstance(top, ObjectPath) and top.is_file():
             raise ArgumentError(f"{plain(top)} is a file; name the folder that it is in.")

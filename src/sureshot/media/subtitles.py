@@ -113,6 +113,7 @@ def sidecars(
         note: called with a remark on each file that is not one of them.
     """
     found: dict[Path, list[Sidecar]] = {}
+    tops = frozenset(root.resolve() for root in roots)
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for video in videos:
         by_folder[video.parent].append(video)
@@ -121,7 +122,7 @@ def sidecars(
         for video in asked:
             for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
                 try:
-                    sidecar = _sidecar(path, video, roots)
+                    sidecar = _sidecar(path, video, tops)
                 except (VideoError, OSError, RuntimeError) as error:  # of links in a circle
                     note(f"{plain(path)} is left out: {_reason(error)}")
                 else:
@@ -129,9 +130,9 @@ def sidecars(
     return found
 
 
-def _sidecar(path: Path, video: Path, roots: Sequence[Path]) -> Sidecar:
-    folders = [video.parent.resolve(), video.resolve().parent, *(root.resolve() for root in roots)]
-    if not any(path.resolve().is_relative_to(folder) for folder in folders):
+def _sidecar(path: Path, video: Path, tops: frozenset[Path]) -> Sidecar:
+    folders = {video.parent.resolve(), video.resolve().parent, *tops}
+    if folders.isdisjoint(path.resolve().parents) and path.resolve() not in folders:
         raise VideoError("it is a link out of the folders that are indexed")
     if not isinstance(path, ObjectPath) and not os.access(path, os.R_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # it may be read next time

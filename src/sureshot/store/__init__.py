@@ -1,10 +1,13 @@
 """What is on disk: two Lance tables behind one `Store`, in a folder or in object storage."""
 
+import os
 import platform
 from pathlib import Path
 
 from sureshot.errors import SureshotError
 
+# Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
+os.environ.setdefault("LANCE_LOG", "error")
 _PROCESSOR = Path("/proc/cpuinfo")  # of Linux
 
 

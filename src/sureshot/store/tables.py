@@ -32,9 +32,6 @@ from sureshot.store import remote
 from sureshot.store.checksums import FILE, Checksums, deadly
 from sureshot.store.rows import Header, is_ours, line_schema, video_schema, window_schema
 
-# Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
-os.environ.setdefault("LANCE_LOG", "error")
-
 Name = Literal["videos", "windows", "lines"]
 Result = TypeVar("Result")
 

@@ -38,7 +38,7 @@ from sureshot.web.schema import (
 )
 from sureshot.web.session import Session, SessionOf, WorkQueue, of_app, queued
 
-_MOST = 1000  # hits of one query on all pages
+_MOST = 300  # hits of one query on all pages; copies of more take seconds, and others wait
 
 VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]

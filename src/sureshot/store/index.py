@@ -169,10 +169,11 @@ class Store:
         """The texts of the paths of all videos that can be found, an arrow array in no order.
 
         Args:
-            known: the version whose paths are known; of that one they are not read again.
+            known: the state whose paths are known; of that one they are not read again.
 
         Returns:
-            The version of the table of videos, and the paths; None for those that are known.
+            A number of the state of the table of videos, for this process, and the paths; None for
+            those that are known.
         """
 
         def act(table: Any) -> tuple[int, Any]:

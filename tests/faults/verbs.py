@@ -40,7 +40,7 @@ def _check(world: World, db: Path) -> Any:
 def _judge(world: World, db: Path) -> Any:
     """What `search --judge` does once its hits are shown."""
     searcher = open_index(db)
-    judge_again(searcher, JUDGED, lambda hit: hit.start == 0)
+    judge_again(searcher, JUDGED, lambda hit: "yes" if hit.start == 0 else "no")
     calibrate(db=searcher, date="2026-11-22")
 
 

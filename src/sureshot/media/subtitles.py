@@ -113,7 +113,7 @@ def sidecars(
         note: called with a remark on each file that is not one of them.
     """
     found: dict[Path, list[Sidecar]] = {}
-    tops = frozenset(root.resolve() for root in roots)
+    tops = frozenset(filter(None, map(_real, roots)))
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for video in videos:
         by_folder[video.parent].append(video)
@@ -128,6 +128,14 @@ def sidecars(
                 else:
                     found.setdefault(video, []).append(sidecar)
     return found
+
+
+def _real(root: Path) -> Path | None:
+    """Where a folder is, links followed; None of links in a circle."""
+    try:
+        return root.resolve()
+    except (OSError, RuntimeError):
+        return None
 
 
 def _sidecar(path: Path, video: Path, tops: frozenset[Path]) -> Sidecar:

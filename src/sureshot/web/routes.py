@@ -325,8 +325,9 @@ async def thumbnail(
 
     def draw() -> tuple[bytes | None, str]:
         path = session.file(name).path
-        tag = f'"{stamp_of(path)}"'
-        if tag == known:
+        stamp = "" if path.is_dir() else stamp_of(path)  # a frame may change, its folder does not
+        tag = f'"{stamp}"'
+        if stamp and tag == known:
             return None, tag
         return still(path, at, side=side, rate=session.store().settings.frame_rate), tag
 

@@ -141,7 +141,7 @@ def fail_and_write(place: Path, gate, times: int) -> None:
     for number in range(times):
         fail(store, record("/v.mp4", reason="is damaged"))
         store.write(record("/v.mp4"), random_windows(1 + number % 3, seed=number))
-        store.copy(store.videos()[0], record("/w.mp4"))
+        store.copy([(store.videos()[0], record("/w.mp4"))])
 
 
 def exclude(place: Path, gate, letter: str, times: int) -> None:

@@ -98,7 +98,7 @@ def test_a_copy_has_the_windows_of_its_twin(store: Store) -> None:
     dated = {"shot": "2024-05-31T14:03:22", "shot_from": "exif"}
     store.write(record("/old.mp4", duration=30.0, note="n", **dated), random_windows(3))
     old = store.videos()[0]
-    assert store.copy(old, record("/new.mp4", mtime_ns=9))
+    assert store.copy([(old, record("/new.mp4", mtime_ns=9))]) != [None]
     new = next(r for r in store.videos() if r.path == Path("/new.mp4"))
     assert (new.windows, new.duration, new.note, new.mtime_ns) == (3, 30.0, "n", 9)
     assert new.date == old.date and new.date.source == "exif"
@@ -113,14 +113,14 @@ def test_a_twin_that_another_process_took_away_is_not_copied(store: Store) -> No
     store.write(record("/new.mp4"), random_windows(2))
     old = store.videos()[1]
     store.remove([old])
-    assert not store.copy(old, record("/new.mp4"))
+    assert store.copy([(old, record("/new.mp4"))]) == [None]
     assert len(store.windows_of(Path("/new.mp4")).keys) == 2
 
 
 def test_touching_a_video_leaves_its_windows_alone(store: Store) -> None:
     store.write(record("/v.mp4"), random_windows(3))
     before = contents(store.location)[1]
-    store.touch(replace(store.videos()[0], mtime_ns=99))
+    store.touch([replace(store.videos()[0], mtime_ns=99)])
     assert store.videos()[0].mtime_ns == 99
     assert store.videos()[0].windows == 3
     assert contents(store.location)[1] == before

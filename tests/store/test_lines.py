@@ -88,7 +88,7 @@ def test_what_is_read_again_takes_the_place_of_what_was_there_of_that_source(sto
 
 def test_a_copy_and_a_removed_video_take_their_lines_along(store):
     one = store.videos()[0]
-    copy = store.copy(one, record("/9.mp4"))
+    [copy] = store.copy([(one, record("/9.mp4"))])
     store.remove([one])
     assert store.lines.known().keys() >= {copy.id} and one.id not in store.lines.known()
     assert [line.text for line in store.lines.of(copy.path)] == TEXTS

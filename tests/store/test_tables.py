@@ -61,7 +61,7 @@ def every_use(place: Path) -> list[Callable[[], object]]:
         lambda: opened().windows_of(Path("/1.mp4")),
         lambda: opened().write(record("/1.mp4"), random_windows(2)),
         lambda: fail(opened(), record("/1.mp4", reason="r")),
-        lambda: opened().copy(record("/1.mp4", windows=3), record("/new.mp4")),
+        lambda: opened().copy([(record("/1.mp4", windows=3), record("/new.mp4"))]),
         lambda: opened().remove([record("/1.mp4")]),
         lambda: opened().sweep(),
         lambda: opened().compact(),

@@ -9,7 +9,7 @@ import math
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
@@ -60,7 +60,8 @@ from sureshot.text import counted, plain
 
 _PHOTO = "is a photo, and only videos are indexed; to search with it: sureshot search --like {}"
 _PAGE = 4096  # videos looked up in the index at once
-_AT_ONCE = 500  # videos removed in one commit
+_AT_ONCE = 500  # videos removed or renamed in one commit
+_COPIED = 4000  # windows that are read and written anew at once, some 30 MB
 _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
 
 
@@ -163,12 +164,24 @@ class Run:
         for first in range(0, len(sources), _PAGE):
             page = sources[first : first + _PAGE]
             known, by_size = self._known(page)
+            new: set[Path] = set()
+            twins: list[tuple[VideoRecord, Source]] = []
+            windows = 0  # of the twins
             for source in page:
-                if self._up_to_date(source, known.get(source.path), by_size[source.size]):
-                    self.result.bytes_done += source.size
-                    self._progress(self.result)
+                record = known.get(source.path)
+                if record and _stamped(record, source):
+                    if not self._is_done(record):
+                        new.add(source.path)
+                elif (twin := _same_content(source, record, by_size[source.size])) is None:
+                    new.add(source.path)
                 else:
-                    left.append(source)
+                    twins.append((twin, source))
+                    windows += twin.windows
+                if len(twins) == _AT_ONCE or windows >= _COPIED:
+                    new.update(self._take_over(twins, by_size))
+                    twins, windows = [], 0
+            new.update(self._take_over(twins, by_size))
+            left += [source for source in page if source.path in new]
         return left
 
     def _known(
@@ -184,43 +197,60 @@ class Run:
                 by_size[record.size].append(record)
         return known, by_size
 
-    def _up_to_date(
-        self, source: Source, record: VideoRecord | None, same_size: list[VideoRecord]
-    ) -> bool:
-        """Whether the index has this video, or could be given it without decoding."""
-        if record and _stamped(record, source):
-            if not record.reason:
-                self.result.unchanged += 1
-            elif not record.transient:
-                self.result.known_failures += 1
-            return not record.transient
-        if not same_size:
-            return False
-        try:
-            digest = content_digest(source)
-        except OSError:
-            return False  # decoding meets the same error and notes it
-        if record and not record.reason and record.digest == digest:
-            # Touched, not changed.
-            self._store.touch(replace(record, mtime_ns=source.mtime_ns))
+    def _is_done(self, record: VideoRecord) -> bool:
+        """Count a video that is as it was; whether it need not be tried again."""
+        if not record.reason:
             self.result.unchanged += 1
-            return True
-        twins = [r for r in same_size if (r.kind, r.digest) == (source.kind, digest)]
-        return bool(twins) and self._take_over(twins[0], source, same_size)
-
-    def _take_over(self, twin: VideoRecord, source: Source, same_size: list[VideoRecord]) -> bool:
-        """Give a video the windows of its twin; False if another process has taken them away."""
-        copy = self._store.copy(twin, record_of(source, digest=twin.digest))
-        if copy is None:
-            return False
-        same_size.append(copy)
-        if is_on_disk(twin) or is_unplugged(twin.path) or not self._shard.has(twin.path):
-            self.result.copied += 1
+        elif not record.transient:
+            self.result.known_failures += 1
         else:
-            self._store.remove([twin])
-            same_size.remove(twin)
-            self.result.moved += 1
+            return False
+        self._passed(record.size)
         return True
+
+    def _passed(self, size: int) -> None:
+        self.result.bytes_done += size
+        self._progress(self.result)
+
+    def _take_over(
+        self,
+        twins: Sequence[tuple[VideoRecord, Source]],
+        by_size: Mapping[int, list[VideoRecord]],
+    ) -> list[Path]:
+        """Give videos the windows of those with the same content; what was only touched is noted.
+
+        All in a few commits. What moved is taken out after what it moved to is in.
+
+        Returns:
+            Those whose windows another process has taken away.
+        """
+        touched = [(r, source) for r, source in twins if r.path == source.path]
+        self._store.touch([replace(r, mtime_ns=source.mtime_ns) for r, source in touched])
+        self.result.unchanged += len(touched)
+        pairs = [(r, source) for r, source in twins if r.path != source.path]
+        copies = self._store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
+        moved: dict[Path, VideoRecord] = {}
+        lost = []
+        for (twin, source), copy in zip(pairs, copies, strict=True):
+            if copy is None:
+                lost.append(source.path)
+                continue
+            by_size[source.size].append(copy)
+            if twin.path in moved or not self._has_moved(twin):
+                self.result.copied += 1
+            else:
+                moved[twin.path] = twin
+                by_size[source.size].remove(twin)
+                self.result.moved += 1
+        self._store.remove([*moved.values()])
+        for _, source in twins:
+            if source.path not in lost:
+                self._passed(source.size)
+        return lost
+
+    def _has_moved(self, twin: VideoRecord) -> bool:
+        """Whether a video whose content is elsewhere, too, is no longer where it was."""
+        return not (is_on_disk(twin) or is_unplugged(twin.path) or not self._shard.has(twin.path))
 
     def take(self, packed: StagedVideo | VideoProgress) -> None:
         """Commit a video, now or with those that come within a second; or note how far one is."""
@@ -318,6 +348,21 @@ class Run:
                 self._store.remove(dropped)
                 dropped = []
         self._store.remove(dropped)
+
+
+def _same_content(
+    source: Source, record: VideoRecord | None, same_size: Sequence[VideoRecord]
+) -> VideoRecord | None:
+    """The video of an index whose content a file has: its own, if it was only touched."""
+    if not same_size:
+        return None
+    try:
+        digest = content_digest(source)
+    except OSError:
+        return None  # decoding meets the same error and notes it
+    if record and not record.reason and record.digest == digest:
+        return record
+    return next((r for r in same_size if (r.kind, r.digest) == (source.kind, digest)), None)
 
 
 def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:

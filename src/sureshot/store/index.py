@@ -333,30 +333,40 @@ class Store:
                 writing.commit(self._tables, self._header, videos)
             self._committed()
 
-    def copy(self, old: VideoRecord, new: VideoRecord) -> VideoRecord | None:
-        """Give ``new`` the windows of ``old``, whose content it shares, without encoding anything.
+    def copy(self, copies: Sequence[tuple[VideoRecord, VideoRecord]]) -> list[VideoRecord | None]:
+        """Give videos the windows and words of others, without encoding anything; in one commit.
+
+        Args:
+            copies: pairs of a video that is there, and one with the same content.
 
         Returns:
-            What is known of ``new`` from now on; None, and nothing done, if the windows were not
-            all there and sound.
+            What is known of each second one from now on; None, and nothing done, if the windows
+            of the first were not all there and sound.
         """
+        if not copies:
+            return []
         with staging_lock(self.location), self._writing():
-            staged = writing.stage_copy(self._tables, old, new)
-            if staged:
-                writing.commit(self._tables, self._header, [staged])
-                self.lines.copy(old, staged.record)
+            staged = writing.stage_copies(self._tables, copies)
+            if made := [video for video in staged if video]:
+                writing.commit(self._tables, self._header, made)
+                pairs = zip(copies, staged, strict=True)
+                self.lines.copy([(old, video.record) for (old, _), video in pairs if video])
         self._committed()
-        return staged.record if staged else None
+        return [None if video is None else video.record for video in staged]
 
-    def touch(self, record: VideoRecord) -> None:
-        """Note that only what is known of the file has changed: its windows stay as they are.
+    def touch(self, records: Sequence[VideoRecord]) -> None:
+        """Note that only what is known of files has changed: their windows stay as they are.
 
-        Nothing is done if another process has written or removed the video meanwhile.
+        Nothing is done for a video that another process has written or removed meanwhile.
         """
+        if not records:
+            return
         with self._writing():
-            known = integrity.at_paths(self._tables, [record.path])
-            if [there.check_windows for there in known] == [record.check_windows]:
-                self._tables.upsert("videos", video_rows([record], self._header))
+            there = integrity.at_paths(self._tables, [record.path for record in records])
+            known = {record.path: record.check_windows for record in there}
+            same = [r for r in records if known.get(r.path) == r.check_windows]
+            if same:
+                self._tables.upsert("videos", video_rows(same, self._header))
         self._committed()
 
     def remove(self, records: Sequence[VideoRecord]) -> None:

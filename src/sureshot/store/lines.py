@@ -31,6 +31,7 @@ from sureshot.store.rows import (
     VideoRecord,
     from_text,
     line_schema,
+    of_each,
     sound,
     sum_of_checks,
     to_text,
@@ -231,33 +232,19 @@ class Lines:
             self._tables.create_lines(self._header)
             self._replace(rows, [(one.video.id, one.source) for one in read])
 
-    def copy(self, old: VideoRecord, new: VideoRecord) -> None:
-        """Give a video the lines of another with the same content; the caller has the write lock.
+    def copy(self, copies: Sequence[tuple[VideoRecord, VideoRecord]]) -> None:
+        """Give videos the lines of others with the same content; the caller has the write lock.
 
         Lines that are not sound stay behind, and are read again.
         """
         if not self._tables.has_lines():
             return
-        rows = self._tables.use("lines", lambda t: t.to_table(filter=f"video = '{old.id}'"))
-        rows = rows.filter(pa.array(sound(rows)))
-        read = []
-        for note in rows.filter(rows.column("stamp").is_valid()).to_pylist():
-            lines = rows.filter(pa.compute.equal(rows.column("source"), note["source"]))
-            lines = lines.filter(lines.column("text").is_valid()).sort_by("key")
-            said = json.loads(note["stamp"])
-            if (len(lines), sum_of_checks(lines)) == (said["lines"], said["check"]):
-                vectors = np.array(lines.column("vector").to_pylist(), np.float32)
-                values = [one.line for one in _lines_of(lines)]
-                vectors = vectors.reshape(len(lines), LINE_WIDTH)
-                read.append(
-                    WordsRead(
-                        video=new,
-                        source=note["source"],
-                        stamp=said["read"],
-                        lines=values,
-                        vectors=vectors,
-                    )
-                )
+        wanted = id_list(sorted({old.id for old, _ in copies}))
+        rows = self._tables.use("lines", lambda t: t.to_table(filter=f"video IN ({wanted})"))
+        there = of_each(rows.filter(pa.array(sound(rows))))
+        read = [
+            one for old, new in copies if old.id in there for one in _as_read(there[old.id], new)
+        ]
         if read:
             made = pa.concat_tables([_rows(one, self._header) for one in read])
             self._replace(made, [(one.video.id, one.source) for one in read])
@@ -328,6 +315,23 @@ def _lines_of(rows: pa.Table, query: Float[np.ndarray, " 384"] | None = None) ->
         )
         for row, one in zip(kept, similar, strict=True)
     ]
+
+
+def _as_read(rows: pa.Table, video: VideoRecord) -> Iterator[WordsRead]:
+    """Sound rows of one video as what was read of another; of each source all lines or none."""
+    for note in rows.filter(rows.column("stamp").is_valid()).to_pylist():
+        lines = rows.filter(pa.compute.equal(rows.column("source"), note["source"]))
+        lines = lines.filter(lines.column("text").is_valid()).sort_by("key")
+        said = json.loads(note["stamp"])
+        if (len(lines), sum_of_checks(lines)) == (said["lines"], said["check"]):
+            vectors = np.array(lines.column("vector").to_pylist(), np.float32)
+            yield WordsRead(
+                video=video,
+                source=note["source"],
+                stamp=said["read"],
+                lines=[one.line for one in _lines_of(lines)],
+                vectors=vectors.reshape(len(lines), LINE_WIDTH),
+            )
 
 
 def _rows(read: WordsRead, header: Header) -> pa.Table:

@@ -21,6 +21,7 @@ from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     Header,
     VideoRecord,
+    of_each,
     renamed,
     sound,
     sum_of_checks,
@@ -30,6 +31,7 @@ from sureshot.store.tables import Name, Tables, check_rows, is_there, sync_paths
 from sureshot.text import counted
 
 _KEPT = 2  # versions whose files are needed
+_SHARED = ("duration", "note", "shot", "shot_from")  # what the same content has in common
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class StagedVideo:
     """A video, indexed or failed, that only has to be committed.
 
     Attributes:
-        files: descriptions of the files with its windows.
+        files: descriptions of the files with its windows, and maybe those of others.
     """
 
     record: VideoRecord
@@ -46,16 +48,53 @@ class StagedVideo:
 
 def stage(tables: Tables, record: VideoRecord, rows: pa.Table) -> StagedVideo:
     """Write the windows of a video into files, which are on the disk when this returns."""
+    return _staged(record, rows, _write(tables, rows))
+
+
+def stage_copies(
+    tables: Tables, copies: Sequence[tuple[VideoRecord, VideoRecord]]
+) -> list[StagedVideo | None]:
+    """Videos with the windows of others, each of which has the same content; all in one file.
+
+    Args:
+        copies: pairs of a video that the index has, and the one that is to have its windows.
+
+    Returns:
+        None for a copy of windows that are not there as they were written.
+    """
+    wanted = id_list(sorted({old.id for old, _ in copies}))
+    rows = tables.use("windows", lambda table: table.to_table(filter=f"video IN ({wanted})"))
+    there = of_each(rows.filter(pa.array(sound(rows))))
+    made: dict[str, pa.Table] = {}
+    for old, new in copies:
+        own = there.get(old.id, rows.slice(0, 0))
+        if (len(own), sum_of_checks(own)) == (old.windows, old.check_windows):
+            made[new.id] = renamed(own, new)
+    files = _write(tables, pa.concat_tables(made.values())) if made else ()
+    return [
+        _staged(replace(new, **{name: getattr(old, name) for name in _SHARED}), made[new.id], files)
+        if new.id in made
+        else None
+        for old, new in copies
+    ]
+
+
+def _write(tables: Tables, rows: pa.Table) -> tuple[str, ...]:
+    """Write windows into files, which are on the disk then; descriptions of these."""
     data = _data(tables, "windows")
 
-    def act(table: Any) -> list[str]:
+    def act(table: Any) -> tuple[str, ...]:
         made = write_fragments(rows, table, mode="append")
         check_rows(tables.location, "windows", made)
-        return [json.dumps(fragment.to_json()) for fragment in made]
+        return tuple(json.dumps(fragment.to_json()) for fragment in made)
 
     files = tables.use("windows", act)
     if data is not None:
         sync_paths([*(data / path for path in _paths(files)), data])
+    return files
+
+
+def _staged(record: VideoRecord, rows: pa.Table, files: tuple[str, ...]) -> StagedVideo:
     known = replace(
         record,
         windows=len(rows),
@@ -63,18 +102,7 @@ def stage(tables: Tables, record: VideoRecord, rows: pa.Table) -> StagedVideo:
         # Its row counts as written no earlier than its windows, whatever the clock says then.
         indexed_at=max(rows.column("written_at").to_pylist()),
     )
-    return StagedVideo(known, tuple(files))
-
-
-def stage_copy(tables: Tables, old: VideoRecord, new: VideoRecord) -> StagedVideo | None:
-    """A video with the windows of another that shares its content; None if these are not sound."""
-    rows = tables.use("windows", lambda table: table.to_table(filter=f"video = '{old.id}'"))
-    if len(rows) != old.windows or not sound(rows).all():
-        return None
-    if sum_of_checks(rows) != old.check_windows:
-        return None
-    same = {name: getattr(old, name) for name in ("duration", "note", "shot", "shot_from")}
-    return stage(tables, replace(new, **same), renamed(rows, new))
+    return StagedVideo(known, files)
 
 
 def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> None:
@@ -86,7 +114,7 @@ def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> Non
     encoded = [video for video in videos if video.files]
     failed = [video.record.id for video in videos if not video.files]
     if encoded:
-        files = [file for video in encoded for file in video.files]
+        files = [*dict.fromkeys(file for video in encoded for file in video.files)]
         _check_there(tables, files)
         new = [lance.FragmentMetadata.from_json(file) for file in files]
         old = _of([video.record.id for video in encoded])

@@ -188,6 +188,37 @@ def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, libra
     assert store.count() == 10
 
 
+def test_a_folder_that_moved_takes_a_few_commits_however_much_is_in_it(
+    store: Store, library: Path
+) -> None:
+    run(store, library)
+    done = []
+    for count in (1, 3):
+        before = store._tables.use("windows", lambda table: table.version)
+        for old in sorted(library.rglob("*.mp4"))[:count]:
+            (library / str(count)).mkdir(exist_ok=True)
+            old.rename(library / str(count) / old.name)
+        result, decoded = run(store, library)
+        assert (result.moved, decoded) == (count, 0)
+        done.append(store._tables.use("windows", lambda table: table.version) - before)
+    assert done[0] == done[1]
+    assert store.count() == 7 and set(known(store)) == {"0.mp4", "1.mp4", "2.mp4"}
+
+
+def test_two_files_that_exchange_their_names_are_recognised(store: Store, library: Path) -> None:
+    one, two = library / "a" / "1.mp4", library / "b" / "0.mp4"
+    one.write_bytes(one.read_bytes().ljust(two.stat().st_size, b"\0"))
+    two.write_bytes(two.read_bytes().ljust(one.stat().st_size, b"\0"))
+    run(store, library)
+    was = [store.windows_of(path).frames for path in (one, two)]
+    one.rename(library / "other"), two.rename(one), (library / "other").rename(two)
+    later(one), later(two)
+    result, decoded = run(store, library)
+    assert (result.copied, result.moved, decoded) == (2, 0, 0)
+    for path, frames in zip((two, one), was, strict=True):
+        np.testing.assert_array_equal(store.windows_of(path).frames, frames)
+
+
 def test_a_file_that_now_holds_what_another_does_is_recognised(store: Store, library: Path) -> None:
     run(store, library)
     shutil.copy(library / "b" / "0.mp4", library / "a" / "1.mp4")

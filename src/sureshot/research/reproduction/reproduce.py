@@ -55,7 +55,7 @@ from sureshot.research.training.distributed import broadcast, from_torchrun, ran
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
-from sureshot.text import counted
+from sureshot.text import counted, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,6 +116,7 @@ def reproduce(
     path, some = _required(plan), slice(share.number - 1, None, share.of)
     runs: dict[str, tuple[Run, ...]] = {}
     files: list[Path] = []
+    diverged: list[str] = []
     with from_torchrun():
         notes = first_notes(progress)
         if rank() == 0:
@@ -130,6 +131,11 @@ def reproduce(
                 if table != "all":
                     raise
                 notes.line(f"{one.name}: {error}")
+                diverged += [one.name] if isinstance(error, NotFiniteError) else []
+    if diverged:
+        raise NotFiniteError(
+            f"Runs of {', '.join(diverged)} diverged; the other tables are in {plain(to)}."
+        )
     return Reproduction(runs=runs, files=tuple(files), notes=tuple(notes.lines))
 
 

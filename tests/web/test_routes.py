@@ -50,6 +50,18 @@ def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
     assert (reply["hits"], reply["warnings"]) == ([], ["Nothing is indexed at or below /nowhere."])
 
 
+def test_a_field_that_there_is_none_of_is_refused(visitor, red) -> None:
+    for address, said in [
+        ("/api/search?q=red&longr=5", "longr: no such field; there are q, "),
+        ("/api/videos?q=red", "q: no such field; there are "),
+        (f"/api/videos/{red}?x=1", "x: no such field; there is none."),
+    ]:
+        reply = visitor.get(address)
+        assert reply.status_code == 422
+        assert reply.json()["error"]["message"].startswith(said)
+    assert visitor.head(f"/api/media/{red}?first=true").status_code == 200
+
+
 @pytest.mark.parametrize("sort", ["best", "date"])
 def test_pages_follow_each_other(visitor, sort) -> None:
     whole = visitor.get("/api/search", params={"q": "red", "limit": 5}).json()

@@ -20,6 +20,7 @@ from sureshot.library import catalog, clips, results
 from sureshot.library.results import JSON_SCHEMA, json_text
 from sureshot.store.maintenance import Fault
 from sureshot.store.rows import IndexSettings
+from sureshot.text import plain
 
 _JSON = "application/json; charset=utf-8"
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n {8,}.+)*)", re.M)
@@ -256,6 +257,20 @@ def error_reply(
 def status_of(error: Exception) -> int:
     """The HTTP status of an error that the user can fix."""
     return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 409)
+
+
+async def check_fields(request: Request) -> None:
+    """Refuse a field that the address does not have: a misspelt filter would filter nothing."""
+    known = request.app.openapi()["paths"].get(request.scope["route"].path, {})
+    method = "get" if request.method == "HEAD" else request.method.lower()
+    fields = known.get(method, {}).get("parameters", [])
+    names = [one["name"] for one in fields if one["in"] == "query"]
+    for name in request.query_params:
+        if name not in names:
+            there = f"there are {', '.join(names)}" if names else "there is none"
+            raise RequestValidationError(
+                [{"loc": ("query", plain(name)), "msg": f"no such field; {there}"}]
+            )
 
 
 async def _on_error(request: Request, error: Any) -> Response:

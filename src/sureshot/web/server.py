@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import uvicorn
-from fastapi import FastAPI
+from fastapi import Depends, FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp
@@ -27,7 +27,7 @@ from sureshot.web import jobs as jobs_module
 from sureshot.web import media, routes
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.schema import HANDLERS
+from sureshot.web.schema import HANDLERS, check_fields
 from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
 from sureshot.web.session import ServeOptions, Session
 
@@ -59,7 +59,7 @@ def make_app(
     app.state.jobs, app.state.roots = jobs, roots
     app.state.learner = routes.Learner(session)
     for router in (routes.router, media.router, jobs_module.router):
-        app.include_router(router)
+        app.include_router(router, dependencies=[Depends(check_fields)])
     for address in _FILES:
         app.add_route(address, _file)
     return SecurityMiddleware(app, **checks)

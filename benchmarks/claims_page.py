@@ -22,14 +22,18 @@ import numpy as np
 
 from benchmarks.verdicts import (
     LEAST_SEEDS,
+    Claim,
+    ClaimMetric,
     Comparison,
     Decision,
     Gap,
     Measure,
+    Mode,
     Verdict,
     decide,
     first_measure,
     knows_fits,
+    load_claims,
     mean_of_recalls,
     paired_gap,
     ranks_of_row,
@@ -39,7 +43,6 @@ from benchmarks.verdicts import (
 from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.metrics.confidence import auroc
-from sureshot.metrics.published import Claim, ClaimMetric, Mode, load_claims
 from sureshot.research.canvas import (
     BLUE,
     INK,

@@ -6,21 +6,108 @@ same videos hard, and seeds go up and down together. At most 5 of 100 families m
 """
 
 import argparse
+import csv
+import functools
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from importlib.resources import files
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Integer
 from scipy.stats import norm, t
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.published import Claim, ClaimMetric
 from sureshot.research.reproduction.runs import AMBIGUITY, RunRanks, TableRanks
 
 KS = (1, 5, 10)
 # From recalls in percent, those of texts and then those of videos at each of `KS`, to one number.
 Measure = Callable[[Float[np.ndarray, "*runs 6"]], Float[np.ndarray, "*runs"]]
+
+
+# fits: share of captions whose first hit fits, by the ground truth of synthetic data
+ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
+Mode = Literal["well_posed", "paper"]
+_PRINTED_GAP = re.compile(r"\+(\d+(?:\.\d+)?)")
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A row is better than another.
+
+    Attributes:
+        paper: whose claim; "ours" for one of a control that the paper does not have.
+        says: the claim in a sentence.
+        table: where both rows are; empty where the claim cannot be tested.
+        more: the row that is better, if the claim holds; empty where the well-posed mode cannot
+            tell.
+        less: the other row.
+        paper_more, paper_less: these rows in the papers' mode, where their names differ; ``-``
+            where they state another mode and have none.
+        printed: the paper's gap in points, in words; empty for ours.
+        printed_rsum: the paper's gap in the sum of the recalls of both directions, if it prints it.
+        metric: what the gap is of.
+        elsewhere: whether the gap is on the other data set.
+        untested: why nothing here can tell; empty where two rows do.
+        family: claims that are decided together; empty is those of the paper.
+        mapped: day on which these rows were chosen to test it.
+        why: why these.
+    """
+
+    paper: str
+    says: str
+    table: str = ""
+    more: str = ""
+    less: str = ""
+    paper_more: str = ""
+    paper_less: str = ""
+    printed: str = ""
+    printed_rsum: str = ""
+    metric: ClaimMetric = "R@1"
+    elsewhere: bool = False
+    untested: str = ""
+    family: str = ""
+    mapped: str = ""
+    why: str = ""
+
+    @property
+    def decided_with(self) -> str:
+        """The claims that it is decided with."""
+        return self.family or self.paper
+
+    def rows(self, mode: Mode) -> tuple[str, str]:
+        """The better row and the other one in a mode; empty names where it cannot tell."""
+        if mode == "paper" and self.paper_more == "-":
+            return "", ""
+        if mode == "paper" and self.paper_more:
+            return self.paper_more, self.paper_less
+        return self.more, self.less
+
+    def printed_gap(self, measure: ClaimMetric | None = None) -> float | None:
+        """The paper's gap in points of a measure, its own by default; None where it prints none.
+
+        Examples:
+            >>> claim = Claim("DVTR", "more is better", printed="+2.2, MSVD", printed_rsum="7.5")
+            >>> claim.printed_gap(), claim.printed_gap("rsum"), claim.printed_gap("fits")
+            (2.2, 7.5, None)
+        """
+        if measure not in (None, self.metric):
+            return float(self.printed_rsum) if measure == "rsum" and self.printed_rsum else None
+        found = _PRINTED_GAP.match(self.printed)
+        return None if found is None else float(found[1])
+
+
+@functools.cache
+def load_claims() -> tuple[Claim, ...]:
+    """All claims, in the order of the file."""
+    text = files("sureshot.metrics").joinpath("claims.csv").read_text("utf-8")
+    claims = []
+    for line in csv.DictReader(text.splitlines()):
+        values: dict[str, Any] = {name: value for name, value in line.items() if value}
+        values["elsewhere"] = line["elsewhere"] == "yes"
+        claims.append(Claim(**values))
+    return tuple(claims)
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,7 +34,7 @@ VOCABULARY = "train_ans2label.json"
 PUBLISHED = "MSRVTT-QA"
 
 # Questions and videos of the published splits.
-_SIZES = {"train": (158_581, 6513), "val": (12_278, 497), "test": (72_821, 2990)}
+SIZES = {"train": (158_581, 6513), "val": (12_278, 497), "test": (72_821, 2990)}
 _FORM = "it must be an object with question, answer and video_id"
 
 
@@ -118,8 +118,8 @@ def load_questions(
     label: str | None = None,
 ) -> Questions:
     """The questions of one split; arguments as of `sureshot.datasets.load_split`."""
-    if split not in _SIZES:
-        raise SureshotError(f"Unknown split {split!r}; known: {', '.join(_SIZES)}.")
+    if split not in SIZES:
+        raise SureshotError(f"Unknown split {split!r}; known: {', '.join(SIZES)}.")
     root = expand(root)
     path = pick(root, f"{split}.jsonl", f"{split}_qa.json")
     asked: dict[str, list[tuple[str, str, str]]] = {}
@@ -133,7 +133,7 @@ def load_questions(
         asked.setdefault(video, []).append((texts[0], texts[1], texts[2]))
     if not asked:
         raise SureshotError(f"{path} is empty; it must hold questions.")
-    published = (len(lines), len(asked)) == _SIZES[split]
+    published = (len(lines), len(asked)) == SIZES[split]
     listing = Listing(
         protocol="questions",
         captions={video: [question for question, _, _ in rows] for video, rows in asked.items()},

@@ -5,7 +5,7 @@ import functools
 import re
 from dataclasses import dataclass, replace
 from importlib.resources import files
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sureshot.errors import SureshotError
 
@@ -231,97 +231,10 @@ def folded_name(name: str) -> str:
     return re.sub(r"[\s_-]", "", name).lower()
 
 
-# --- claims ---------------------------------------------------------------------------------------
-
-# fits: share of captions whose first hit fits, by the ground truth of synthetic data
-ClaimMetric = Literal["R@1", "rsum", "geometric mean", "fits"]
-Mode = Literal["well_posed", "paper"]
-_PRINTED_GAP = re.compile(r"\+(\d+(?:\.\d+)?)")
-
-
-@dataclass(frozen=True, slots=True)
-class Claim:
-    """A row is better than another.
-
-    Attributes:
-        paper: whose claim; "ours" for one of a control that the paper does not have.
-        says: the claim in a sentence.
-        table: where both rows are; empty where the claim cannot be tested.
-        more: the row that is better, if the claim holds; empty where the well-posed mode cannot
-            tell.
-        less: the other row.
-        paper_more, paper_less: these rows in the papers' mode, where their names differ; ``-``
-            where they state another mode and have none.
-        printed: the paper's gap in points, in words; empty for ours.
-        printed_rsum: the paper's gap in the sum of the recalls of both directions, if it prints it.
-        metric: what the gap is of.
-        elsewhere: whether the gap is on the other data set.
-        untested: why nothing here can tell; empty where two rows do.
-        family: claims that are decided together; empty is those of the paper.
-        mapped: day on which these rows were chosen to test it.
-        why: why these.
-    """
-
-    paper: str
-    says: str
-    table: str = ""
-    more: str = ""
-    less: str = ""
-    paper_more: str = ""
-    paper_less: str = ""
-    printed: str = ""
-    printed_rsum: str = ""
-    metric: ClaimMetric = "R@1"
-    elsewhere: bool = False
-    untested: str = ""
-    family: str = ""
-    mapped: str = ""
-    why: str = ""
-
-    @property
-    def decided_with(self) -> str:
-        """The claims that it is decided with."""
-        return self.family or self.paper
-
-    def rows(self, mode: Mode) -> tuple[str, str]:
-        """The better row and the other one in a mode; empty names where it cannot tell."""
-        if mode == "paper" and self.paper_more == "-":
-            return "", ""
-        if mode == "paper" and self.paper_more:
-            return self.paper_more, self.paper_less
-        return self.more, self.less
-
-    def printed_gap(self, measure: ClaimMetric | None = None) -> float | None:
-        """The paper's gap in points of a measure, its own by default; None where it prints none.
-
-        Examples:
-            >>> claim = Claim("DVTR", "more is better", printed="+2.2, MSVD", printed_rsum="7.5")
-            >>> claim.printed_gap(), claim.printed_gap("rsum"), claim.printed_gap("fits")
-            (2.2, 7.5, None)
-        """
-        if measure not in (None, self.metric):
-            return float(self.printed_rsum) if measure == "rsum" and self.printed_rsum else None
-        found = _PRINTED_GAP.match(self.printed)
-        return None if found is None else float(found[1])
-
-
 @functools.cache
-def load_claims() -> tuple[Claim, ...]:
-    """All claims, in the order of the file."""
+def claimed_rows(table: str) -> frozenset[str]:
+    """Names of the rows of a table that claims of the papers compare, in either mode."""
     text = files("sureshot.metrics").joinpath("claims.csv").read_text("utf-8")
-    claims = []
-    for line in csv.DictReader(text.splitlines()):
-        values: dict[str, Any] = {name: value for name, value in line.items() if value}
-        values["elsewhere"] = line["elsewhere"] == "yes"
-        claims.append(Claim(**values))
-    return tuple(claims)
-
-
-def claimed_rows(table: str) -> set[str]:
-    """Names of the rows of a table that claims compare, in either mode."""
-    claims = [claim for claim in load_claims() if claim.table == table]
-    rows = {row for claim in claims for mode in _MODES for row in claim.rows(mode)}
-    return rows - {""}
-
-
-_MODES: tuple[Mode, ...] = get_args(Mode)
+    claims = [claim for claim in csv.DictReader(text.splitlines()) if claim["table"] == table]
+    sides = ("more", "less", "paper_more", "paper_less")
+    return frozenset(claim[side] for claim in claims for side in sides) - {"", "-"}

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from sureshot.datasets.questions import Questions, load_questions
+from sureshot.datasets.questions import SIZES, Questions, load_questions
 from sureshot.errors import SureshotError
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
 from sureshot.metrics.published import folded_name
@@ -24,8 +24,6 @@ from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import AnswerCheckpoint, Answerer, AnswerRecipe
 from sureshot.research.evaluation import warn_of_shared
 from sureshot.text import counted
-
-_QUESTIONS, _VIDEOS = 72_821, 2990  # of the test of MSRVTT-QA
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +216,8 @@ def answer_report(
         return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
 
     every, videos = np.ones(len(right), bool), len(np.unique(video))
-    sizes = f"{len(right)} questions about {videos} videos here, {_QUESTIONS} about {_VIDEOS}"
+    asked, all_videos = SIZES["test"]
+    sizes = f"{len(right)} questions about {videos} videos here, {asked} about {all_videos}"
     return AnswerReport(
         title=questions.title(),
         system=str(checkpoint.retrieval.system["name"]),

@@ -5,18 +5,16 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 from benchmarks.claims_page import (
-    Claim,
     answer_lines,
     dose_lines,
     effect_lines,
     judge_claims,
-    load_claims,
     read_tested,
     responses,
     uncertainty_scores,
     write_pages,
 )
-from benchmarks.verdicts import Decision
+from benchmarks.verdicts import Claim, Decision, load_claims
 
 from sureshot.files import write_json
 from sureshot.metrics.confidence import auroc

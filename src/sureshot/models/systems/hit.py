@@ -34,7 +34,7 @@ Differs:
 import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated
+from typing import Annotated, Any
 
 import torch
 from jaxtyping import Float
@@ -151,7 +151,36 @@ class ExpertTokens(nn.Module):
         return torch.cat([none, found], 1), torch.cat([~mask.any(1, keepdim=True), mask], 1)
 
 
-class HiT(System):
+class ExpertSystem(System):
+    """A system that reads frames, or in their place the rows of experts."""
+
+    shares_scale = False
+
+    @classmethod
+    def from_settings(
+        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
+    ) -> "ExpertSystem":
+        """As `System.from_settings`; the sizes are those of all experts."""
+        return cls(build(cls.Config, values, key), sizes.dim, sizes.experts)
+
+    def __init__(self, config: Any, width: int, experts: ExpertSizes = ()) -> None:
+        super().__init__(config.scale)
+        self.config = config
+        self.reads_experts = bool(config.experts)
+        self.searches = not self.reads_experts  # an index keeps frames alone
+        self.expert_tokens = None
+        if config.experts:
+            self.expert_tokens = ExpertTokens(experts, config.experts, width)
+
+    def seen(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
+        """What a video consists of: its frames, or the rows of its experts."""
+        if self.expert_tokens is None:
+            return tokens.frames, tokens.mask
+        found: tuple[Tokens, Mask] = self.expert_tokens(tokens)
+        return found
+
+
+class HiT(ExpertSystem):
     """HiT.
 
     Attributes:
@@ -162,27 +191,15 @@ class HiT(System):
 
     Config = HitConfig
 
-    shares_scale = False
     vector_code = "semantic"
 
     banks: Float[Tensor, "levels sides bank dim"]
     stored: Tensor
 
-    @classmethod
-    def from_settings(
-        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
-    ) -> "HiT":
-        """As `System.from_settings`; the sizes are those of all experts."""
-        return cls(build(HitConfig, values, key), sizes.dim, sizes.experts)
+    config: HitConfig
 
     def __init__(self, config: HitConfig, width: int, experts: ExpertSizes = ()) -> None:
-        super().__init__(config.scale)
-        self.config = config
-        self.reads_experts = bool(config.experts)
-        self.searches = not self.reads_experts  # an index keeps frames alone
-        self.expert_tokens = None
-        if config.experts:
-            self.expert_tokens = ExpertTokens(experts, config.experts, width)
+        super().__init__(config, width, experts)
         self.weights: Mapping[str, float] = {
             "feature_similarity": config.feature_weight,
             "similarity": config.semantic_weight,
@@ -213,7 +230,7 @@ class HiT(System):
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """As of texts."""
-        return self._codes(self.video, self.video_key, *self._seen(tokens))
+        return self._codes(self.video, self.video_key, *self.seen(tokens))
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Mean of the cosines of both levels, in [-1, 1]."""
@@ -252,15 +269,8 @@ class HiT(System):
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Frames or rows of experts at the feature level, which is computed once more."""
         del codes
-        seen, mask = self._seen(tokens)
+        seen, mask = self.seen(tokens)
         return self.video.feature(seen, mask), mask
-
-    def _seen(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
-        """What a video consists of: its frames, or the rows of its experts."""
-        if self.expert_tokens is None:
-            return tokens.frames, tokens.mask
-        found: tuple[Tokens, Mask] = self.expert_tokens(tokens)
-        return found
 
     def _codes(self, query: nn.Module, key: nn.Module, tokens: Tokens, mask: Mask) -> Codes:
         codes: Codes = query(tokens, mask)

@@ -57,9 +57,9 @@ from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
 from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
-from sureshot.models.systems.base import Codes, Sizes, System, SystemConfig, TextTokens, VideoTokens
-from sureshot.models.systems.hit import ExpertTokens
-from sureshot.settings import Within, build
+from sureshot.models.systems.base import Codes, SystemConfig, TextTokens, VideoTokens
+from sureshot.models.systems.hit import ExpertSystem
+from sureshot.settings import Within
 
 Score = Literal["distance", "means", "probability"]
 _SEED = 210105068  # of fixed noise, the paper's number; 0 may be that of weights or of data
@@ -98,32 +98,20 @@ class PcmeConfig(SystemConfig):
     shift: Annotated[float, Within(-1000, 1000)] = 15.0
 
 
-class Pcme(System):
+class Pcme(ExpertSystem):
     """PCME."""
 
     Config = PcmeConfig
 
-    shares_scale = False
     vector_code = "mean"
 
     text_noise: Tensor
     video_noise: Tensor
 
-    @classmethod
-    def from_settings(
-        cls, values: Mapping[str, object], sizes: Sizes, key: str = "system"
-    ) -> "Pcme":
-        """As `System.from_settings`; the sizes are those of all experts."""
-        return cls(build(PcmeConfig, values, key), sizes.dim, sizes.experts)
+    config: PcmeConfig
 
     def __init__(self, config: PcmeConfig, width: int, experts: ExpertSizes = ()) -> None:
-        super().__init__(config.scale)
-        self.config = config
-        self.reads_experts = bool(config.experts)
-        self.searches = not self.reads_experts  # an index keeps frames alone
-        self.expert_tokens = None
-        if config.experts:
-            self.expert_tokens = ExpertTokens(experts, config.experts, width)
+        super().__init__(config, width, experts)
         self.weights: Mapping[str, float] = {
             "similarity": 1.0,
             "uniformity": config.uniformity,
@@ -147,20 +135,13 @@ class Pcme(System):
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """The Gaussian of the frames, or of the rows of experts, and their mean."""
-        seen, mask = self._seen(tokens)
+        seen, mask = self.seen(tokens)
         return self.video_head(masked_mean(seen, mask), seen, mask)._asdict()
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Frames or rows of experts."""
         del codes
-        return self._seen(tokens)
-
-    def _seen(self, tokens: VideoTokens) -> tuple[Tokens, Mask]:
-        """What a video consists of."""
-        if self.expert_tokens is None:
-            return tokens.frames, tokens.mask
-        found: tuple[Tokens, Mask] = self.expert_tokens(tokens)
-        return found
+        return self.seen(tokens)
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Score of every pair: at most 1, or the logarithm of the match probability, at most 0."""

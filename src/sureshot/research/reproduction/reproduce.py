@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.datasets.annotation import read_lines
+from sureshot.datasets.questions import SIZES
 from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, NotFiniteError, SureshotError, option
 from sureshot.files import write_json, write_text
@@ -55,7 +56,7 @@ from sureshot.research.training.distributed import broadcast, from_torchrun, ran
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
-from sureshot.text import counted, plain
+from sureshot.text import counted, duration, plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +299,7 @@ class _Reproducer:
         page, numbers = self.folder / f"{table.name}.md", self.folder / f"{table.name}.json"
         write_json(numbers, rows)
         asked = next(iter(rows.values()))[0]["overall"]["n"]
-        published = bool(self.data.plan.encoders) and asked == _QUESTIONS
+        published = bool(self.data.plan.encoders) and asked == SIZES["test"][0]
         write_text(page, "\n".join(_answers_page(table, rows, published=published)))
         return [page, numbers]
 
@@ -374,9 +375,6 @@ class _Reproducer:
         """The folder of a model that stays, trained now or before."""
         folder = self.folder / "models" / key_of(recipe, target, self.data)
         return train_run(recipe, target, self.data, folder, self.notes).folder
-
-
-_QUESTIONS = 72_821  # of the test of MSRVTT-QA
 
 
 def _arguments(split: SplitRecipe | QuestionRecipe) -> dict[str, Any]:
@@ -460,12 +458,12 @@ class Forecast:
         """A line for each table, the sum, and what cannot be run."""
         lines = [
             f"{one.name}: {one.runs - one.kept} of {one.runs} runs left, {one.steps:,} steps, "
-            f"{_duration(one.seconds)}\n"
+            f"about {duration(one.seconds)}\n"
             for one in self.tables
         ]
         runs = sum(one.runs - one.kept for one in self.tables)
         steps = sum(one.steps for one in self.tables)
-        time = _duration(sum(one.seconds for one in self.tables))
+        time = f"about {duration(sum(one.seconds for one in self.tables))}"
         total = f"together: {counted(runs, 'run')}, {steps:,} steps, {time} in one process\n"
         return "".join([*lines, total, *(f"{one}\n" for one in self.missing)])
 
@@ -557,12 +555,6 @@ def _dry_costs(
         steps = cost.steps * cost.epochs
         costs[row] = steps, cost.seconds * steps
     return costs
-
-
-def _duration(seconds: float) -> str:
-    if seconds >= 3600:
-        return f"about {seconds / 3600:.1f} hours"
-    return f"about {seconds / 60:.0f} minutes"
 
 
 # --- all tables and figures -----------------------------------------------------------------------

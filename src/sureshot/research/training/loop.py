@@ -302,8 +302,6 @@ def fit(
         SureshotError: a loss or gradient is not finite, the folder holds another run, or a file
             cannot be written.
     """
-    if config.keep == "best" and validate is None:
-        raise SureshotError('training.keep is "best", and there is no validation set to tell it.')
     run = TrainState(model, pairs, config, encoder, fixed, labels)
     done = run.begin(folder, resume)
     steps = done.epoch * run.steps + done.steps

@@ -6,6 +6,7 @@ whatever ends the run, what is written stays.
 
 import glob
 import math
+import os
 import shlex
 import time
 from collections import defaultdict
@@ -30,6 +31,7 @@ from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.library.results import Indexed
 from sureshot.media.discover import (
     PHOTO_SUFFIXES,
+    VIDEO_SUFFIXES,
     Excluded,
     Source,
     Unreadable,
@@ -119,6 +121,10 @@ class Run:
                 # What was named and cannot be read concerns everybody.
                 if self._shard.has(source.path) or source.path in self._tops:
                     result.failed.append((source.path, source.reason))
+                    result.found += (
+                        source.path.suffix.lower() in VIDEO_SUFFIXES
+                        and os.path.lexists(source.path)
+                    )
             elif source.path in self._tops and source.path.suffix.lower() in PHOTO_SUFFIXES:
                 result.failed.append((source.path, _PHOTO.format(shlex.quote(source.path.name))))
             elif self._shard.has(source.path) and self._is_inside(source):

@@ -273,7 +273,9 @@ class Scorer:
     def _features(self, paths: Sequence[Path], folder: str | Path | None) -> VideoFeatures:
         """Features of some videos, patches pooled as in training."""
         encoded = [self._frames(path) for path in paths]
-        features = stack([replace(one, patches=pool_grid(one.patches)) for one in encoded])
+        if self.model is None or not self.model.system.whole_grid:
+            encoded = [replace(one, patches=pool_grid(one.patches)) for one in encoded]
+        features = stack(encoded)
         if folder is None:
             return features
         by_name = read_experts(expand(folder), [path.name for path in paths])

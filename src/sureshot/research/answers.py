@@ -131,6 +131,10 @@ class Answering(System):
         """What is due after each step of the system."""
         self.retrieval.after_step()
 
+    def estimators(self) -> nn.Module | None:
+        """Those of the system."""
+        return self.retrieval.estimators()
+
     def texts(self, tokens: TextTokens) -> Codes:
         """Codes of questions."""
         return self.retrieval.texts(tokens)

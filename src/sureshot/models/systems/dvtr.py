@@ -79,7 +79,7 @@ from sureshot.settings import Within, build
 Uncertainty = Literal["wasserstein", "pcme", "shuffled", "none", "oracle"]
 _STEEP, _MIDDLE = 5.0, 1.0  # first slope of eta, and the distance at which it is one half
 _PRINTED_TEMPERATURE = 0.07
-_START = 5.0  # first steepness and shift of PCME's match probability
+_START = 5.0  # first steepness of PCME's match probability
 _OWN = ("uncertain mean", "uncertain log_var")  # codes of our own, next to those of the system
 _LOSSES = ("dvtr_alignment", "dvtr_matching")  # of our own
 
@@ -144,16 +144,18 @@ class Dvtr(System):
         self.reads_truth = base.reads_truth or config.uncertainty == "oracle"
         self.passes = 2 if self.learns and config.alternate else 1
         self.weights: Mapping[str, float] = merged(base.weights, dict.fromkeys(_LOSSES, 1.0))
-        literal = self.printed_mode
+        literal, pcme = self.printed_mode, config.uncertainty == "pcme"
         whole = base.vector_width or width
+        # PCME's means have unit length in print, too.
         self.text_head, self.video_head = (
-            HierarchicalGaussianHead(width, whole, literal=literal) for _ in range(2)
+            HierarchicalGaussianHead(width, whole, literal=literal and not pcme) for _ in range(2)
         )
         # In print a linear layer of one number, of any sign; here softplus of it keeps eta rising.
         slope, shift = (1.0, 0.0) if literal else (math.log(math.expm1(_STEEP)), _STEEP * _MIDDLE)
         self.eta_slope = nn.Parameter(torch.tensor(slope))
         self.eta_shift = nn.Parameter(torch.tensor(shift))
-        self.match = nn.Parameter(torch.tensor([_START, _START]))
+        # Samples of one item are 1.4 apart at first, those of unlike ones 2.
+        self.match = nn.Parameter(torch.tensor([_START, 1.7 * _START]))
         self.reads_experts, self.searches = base.reads_experts, base.searches
         self.vector_width = base.vector_width
         self.frozen, self.whole_grid = base.frozen, base.whole_grid
@@ -166,10 +168,6 @@ class Dvtr(System):
         )
         base.log_scale.requires_grad_(temperature is None and softmax)
         self.shares_scale = base.shares_scale and base.log_scale.requires_grad
-        pcme = config.uncertainty == "pcme"
-        if pcme and not literal:
-            # Samples of one item are 1.4 apart at first, those of unlike ones 2.
-            self.match.data.copy_(torch.tensor([_START, 1.7 * _START]))
         for part in (self.text_head, self.video_head):
             part.requires_grad_(self.learns)
         self.match.requires_grad_(pcme)
@@ -249,6 +247,10 @@ class Dvtr(System):
         if self.config.loss != "own":
             losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)
         return merged(estimation, losses)
+
+    def seen_vectors(self, texts: Codes, videos: Codes) -> Videos:
+        """Those of the base."""
+        return self.base.seen_vectors(texts, videos)
 
     def text_vectors(self, texts: Codes) -> Texts:
         """Those of the base."""

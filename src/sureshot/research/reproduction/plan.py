@@ -533,6 +533,10 @@ class PlanData:
         if self.plan.system(trained_as, target.name).get("mode") == "paper" and variant.trained_as:
             # As printed, both passes of DVTR train the system that it is on.
             training = replace(training, epochs=2 * training.epochs)
+        settings = variant.system
+        if variant.trained_as:  # the same, without what is claimed to help
+            settings = {**trained_as, "uncertainty": "none"}
+        system = self.plan.system(settings, target.name)
         name, data = self._encoders(target).get(variant.encoder, encoder.name), target.data
         protocol = self.plan.protocol(trained_as, target.name)
         train, val = replace(data.train, protocol=protocol or data.train.protocol), data.val
@@ -542,7 +546,7 @@ class PlanData:
             train=(train,),
             val=val,
             hold_out=data.hold_out,
-            system=self.plan.system(variant.system, target.name),
+            system=system,
             encoder=replace(encoder, name=name, frames=variant.frames or encoder.frames),
             stem=replace(stem, width=variant.width or stem.width),
             training=replace(training, seed=seed),

@@ -189,6 +189,14 @@ def test_settings_of_pixels_are_refused_beside_a_frozen_encoder(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_shift_of_nothing_is_refused(tmp_path: Path) -> None:
+    recipe = tmp_path / "phase.toml"
+    text = RECIPES["duq-msrvtt"].read_text("utf-8")
+    recipe.write_text("\n".join(line for line in text.splitlines() if not line.startswith("fps")))
+    with pytest.raises(SureshotError, match=r'training\.sampling is "phase".*; give encoder\.fps'):
+        research.train(recipe, to=tmp_path / "run", settings=["training.sampling=phase"])
+
+
 def test_a_clip_without_the_layers_asked_for_is_told_and_the_run_before_stays(
     data: Path, tmp_path: Path
 ) -> None:

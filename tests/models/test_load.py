@@ -15,13 +15,22 @@ from sureshot.cli.app import run
 from sureshot.errors import ModelError, StoreError, SureshotError, VideoError
 from sureshot.library.search import open_index
 from sureshot.media.sampling import sample_frames
-from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.checkpoint import Checkpoint, EncoderNote
 from sureshot.models.encoders.base import VideoFeatures, stack
+from sureshot.models.encoders.small import SmallEncoder
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.models.hub_bank import Bank
 from sureshot.models.huggingface import CONFIG
 from sureshot.models.load import load, load_searchable
-from sureshot.models.systems.base import VideoTokens, known_systems, text_tokens, video_tokens
+from sureshot.models.model import Model, Stem, StemConfig
+from sureshot.models.systems.base import (
+    Sizes,
+    VideoTokens,
+    known_systems,
+    load_system,
+    text_tokens,
+    video_tokens,
+)
 from sureshot.store.index import Store
 from tests.clips import coloured
 from tests.models.encoders.test_clip import clip
@@ -177,6 +186,18 @@ def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system
     assert expected.std() > 1e-3
     for side in (texts, embedded):
         np.testing.assert_allclose(np.linalg.norm(side.vectors, axis=1), 1, atol=1e-5)
+
+
+@pytest.mark.parametrize("system", ["duq", "duq_released"])
+def test_a_checkpoint_sees_as_many_cells_as_in_training(tmp_path, videos, system):
+    small = SmallEncoder(device="cpu")
+    sizes = Sizes(small.dim, small.channels)
+    model = Model(Stem(StemConfig(kind="none"), sizes), load_system({"name": system}, sizes))
+    note = EncoderNote("small", small.fingerprint, FRAMES, small.dim, small.channels, {})
+    Checkpoint(model, note, {"name": system}).save_pretrained(tmp_path / "model")
+    scorer = load(tmp_path / "model", "cpu")
+    cells = scorer._features(videos, None).patches.shape[2]
+    assert cells == (16 if system == "duq_released" else 9)
 
 
 def test_a_folder_of_a_clip(tmp_path, videos):

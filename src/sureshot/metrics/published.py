@@ -167,6 +167,12 @@ def rows_of_table(table: str) -> list[Row]:
     return [row for row in _rows() if row.table == table]
 
 
+def is_whole(dataset: str, split: str, videos: int) -> bool:
+    """Whether so many videos are all of a test split; papers differ by one for DiDeMo."""
+    sizes = _SIZES.get((folded_name(dataset), folded_name(split)))
+    return sizes is not None and sizes[1][0] <= videos <= sizes[1][1]
+
+
 def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
     """Differences of data and split."""
     found = []

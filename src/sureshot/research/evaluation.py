@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
-from sureshot.metrics.published import published
+from sureshot.metrics.published import is_whole, published
 from sureshot.metrics.report import CorrectedScores, RecallReport, report, write_qrels, write_run
 from sureshot.models import model_card
 from sureshot.models.encoders.experts import presence, read_experts
@@ -197,8 +197,10 @@ _PUBLISHED = {
 
 def published_split(split: Split) -> str:
     """Which published test split this is, as printed rows call it; nothing if none, or a part."""
-    whole = split.label is None and len(split.items) == split.expected
-    return _PUBLISHED.get((split.dataset, split.protocol, split.name), "") if whole else ""
+    name = _PUBLISHED.get((split.dataset, split.protocol, split.name), "")
+    count = len(split.items)
+    whole = count == split.expected or is_whole(split.dataset, name, count)
+    return name if whole and split.label is None else ""
 
 
 @dataclass(frozen=True, slots=True)

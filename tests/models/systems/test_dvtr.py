@@ -76,6 +76,22 @@ def test_pcme_tells_them_too_and_the_printed_rule_does_not():
     assert separation(early, topic) < 0.05
 
 
+def test_pcme_begins_unsure_in_either_mode():
+    words, films, _ = crowd(seed=50)
+    for mode in ("well_posed", "paper"):
+        settings = {"name": "dvtr", "uncertainty": "pcme", "mode": mode}
+        eta = eta_of(load_system(settings, SIZES).eval(), words, films)
+        assert 0.2 < eta.diagonal().mean() < 0.99 and eta.std() > 0.01
+
+
+def test_a_question_sees_a_video_as_the_base_does():
+    made = shaken("dvtr on xpool")
+    asked, shown = made.texts(texts(4, 0)), made.videos(videos(4, 1))
+    seen = made.seen_vectors(asked, shown)
+    torch.testing.assert_close(seen, made.base.seen_vectors(asked, shown))
+    assert not torch.allclose(seen, made.video_vectors(shown), atol=0.01)
+
+
 def test_eta_rises_with_the_distance_and_stays_above_the_floor():
     made = shaken("dvtr")
     found = made.matrices(made.texts(texts(20)), made.videos(videos(30)))

@@ -4,6 +4,7 @@ import threading
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -340,6 +341,18 @@ def test_what_chance_does_to_frames_is_done_to_kept_ones(
     monkeypatch.setattr(data_module, "sampled_frames", None)  # nothing is decoded any more
     for epoch, kept in enumerate(seen):
         np.testing.assert_array_equal(keeping(item, 0, epoch), kept)
+
+
+def test_kept_frames_are_those_of_encoders_that_resize_alike(encoder, item, tmp_path):
+    side = encoder.side
+    cornered = SimpleNamespace(
+        side=side, frame_size=lambda image: image[:side, :side], resizing="corner"
+    )
+    one, other = (
+        TrainingFrames(of, 4, Sampling("spread"), kept=tmp_path)(item, 0, 0).shape
+        for of in (encoder, cornered)
+    )
+    assert one != other
 
 
 def test_a_folder_that_cannot_be_written_is_named_with_what_to_do(encoder, item, tmp_path):

@@ -217,6 +217,8 @@ def test_tokens_with_a_graph_are_those_of_the_encoder():
     assert videos.frames[1].detach().numpy() == pytest.approx(seen.frames[2:], abs=1e-5)
     videos.frames.sum().backward()
     assert encoder.network.frame.weight.grad is not None
+    pooled = pool_grid(encoder.encode_frames(frames).patches)
+    assert videos.patches[1].detach().numpy() == pytest.approx(pooled[2:], abs=1e-5)
 
 
 def test_each_seed_begins_from_weights_of_its_own_and_a_trained_encoder_from_its_own(tmp_path):

@@ -415,6 +415,8 @@ class ClipEncoder:
         self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
         self.side: int = self._preprocessing.side
         self.frame_size: FrameSize = self._preprocessing.resize
+        how = self._preprocessing
+        self.resizing = f"{how.side} {how.resize_to} {how.method}"  # tells frames of others apart
         self.latin_only: bool = text.vocab_size < MULTILINGUAL
         self.vocabulary: Vocabulary | None = None
         end = text.eos_token_id

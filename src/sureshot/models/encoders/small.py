@@ -90,6 +90,7 @@ class SmallEncoder:
     vocabulary: Vocabulary | None = None
     dim, channels = _DIM, _CHANNELS
     frame_size = side = _SIDE
+    resizing = str(_SIDE)
 
     def __init__(
         self, network: SmallNetwork | None = None, name: str = "small", device: str | None = None

@@ -63,6 +63,7 @@ class TunedBundled(nn.Module):
     latin_only = True
     dim, channels, side = DIM, CHANNELS, SIDE
     frame_size = SIDE
+    resizing = str(SIDE)
     labels: Tensor
 
     def __init__(self, encoder: BundledEncoder) -> None:

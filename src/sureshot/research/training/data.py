@@ -408,7 +408,7 @@ class TrainingFrames:
         large = math.ceil(self.encoder.side / SHORTEST_CROP)
         unchanged = large if self.augment == "crop_flip" else self.encoder.frame_size
         which = (*drawn, self.augment) if self.sampling.is_drawn else None
-        rule = (self.frames, self.sampling.kind, self.sampling.fps, self.encoder.side)
+        rule = (self.frames, self.sampling.kind, self.sampling.fps, self.encoder.resizing)
         named = f"{item_key(item)} {rule} {self.augment == 'crop_flip'} {which}"
         key = hashlib.sha256(named.encode()).hexdigest()
         path = self.kept / key[:2] / f"{key[2:]}.jpg"

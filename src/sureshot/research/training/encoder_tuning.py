@@ -50,10 +50,12 @@ class TunedSmall(nn.Module):
     Args:
         encoder: whose weights are trained.
         seed: number that first weights are drawn from.
+        system: system that it is trained with, which says whether it wants all cells of a frame.
     """
 
-    def __init__(self, encoder: SmallEncoder, seed: int = 0) -> None:
+    def __init__(self, encoder: SmallEncoder, seed: int = 0, system: System | None = None) -> None:
         super().__init__()
+        self._whole_grid = system is not None and system.whole_grid
         self.encoder = encoder
         if encoder.name == "small":
             encoder.network.load_state_dict(SmallNetwork(seed).state_dict())
@@ -70,7 +72,8 @@ class TunedSmall(nn.Module):
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
-        return _tokens(self.encoder.network.read_frames, prepared, self.encoder.device)
+        read = self.encoder.network.read_frames
+        return _tokens(read, prepared, self.encoder.device, whole_grid=self._whole_grid)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `SmallEncoder.load` reads."""
@@ -132,12 +135,8 @@ class TunedClip(nn.Module):
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
-
-        def read(batch: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-            frames, patches, backbone = self.encoder.read_frames(batch)
-            return frames, patches if self._whole_grid else _pooled(patches), backbone
-
-        return _tokens(read, prepared, self.encoder.device)
+        read = self.encoder.read_frames
+        return _tokens(read, prepared, self.encoder.device, whole_grid=self._whole_grid)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `ClipEncoder.load` reads, for the same texts and frames."""
@@ -173,7 +172,7 @@ def tuned(
     if isinstance(encoder, BundledEncoder):
         return TunedBundled(encoder)
     if isinstance(encoder, SmallEncoder):
-        return TunedSmall(encoder, seed)
+        return TunedSmall(encoder, seed, system)
     if isinstance(encoder, ClipEncoder):
         return TunedClip(encoder, system, words)
     raise SureshotError(
@@ -186,12 +185,16 @@ def _tokens(
     read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
     prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]],
     device: str,
+    *,
+    whole_grid: bool,
 ) -> VideoTokens:
     """All frames in one pass, then each video by itself, padded to the longest."""
     lengths = [len(frames) for frames in prepared]
-    batch = torch.from_numpy(np.concatenate(prepared)).to(device)
+    frames, patches, backbone = read(torch.from_numpy(np.concatenate(prepared)).to(device))
+    patches = patches if whole_grid else _pooled(patches)
     frames, patches, backbone = (
-        pad_sequence(list(torch.split(part, lengths)), batch_first=True) for part in read(batch)
+        pad_sequence(list(torch.split(part, lengths)), batch_first=True)
+        for part in (frames, patches, backbone)
     )
     real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
     return VideoTokens(frames, patches, backbone, real.to(device))

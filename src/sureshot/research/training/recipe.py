@@ -161,6 +161,11 @@ class TrainingConfig(Ranged):
                     "trained on features that are encoded once. Set encoder.tuned to true, or "
                     f"leave {name} out."
                 )
+        if self.sampling == "phase" and encoder.fps is None:
+            raise SureshotError(
+                'Setting training.sampling is "phase", which shifts the frames that are looked at '
+                "so many times a second; give encoder.fps."
+            )
         if self.precision == "float16" and not encoder.tuned:
             raise SureshotError(
                 'Setting training.precision is "float16", which is for an encoder that is trained '

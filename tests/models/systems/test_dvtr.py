@@ -84,6 +84,16 @@ def test_pcme_begins_unsure_in_either_mode():
         assert 0.2 < eta.diagonal().mean() < 0.99 and eta.std() > 0.01
 
 
+def test_a_bank_as_large_as_the_data_set_is_told():
+    for settings, said in [
+        ({"name": "hit"}, "HiT's bank holds 4096 keys of 2500 training videos"),
+        ({"name": "hit", "bank": 1250}, ""),
+        ({"name": "dvtr", "base": {"name": "hit"}}, "HiT's bank holds 4096"),
+        ({"name": "clip4clip"}, ""),
+    ]:
+        assert load_system(settings, SIZES).advice(2500)[: len(said) or None] == said
+
+
 def test_a_question_sees_a_video_as_the_base_does():
     made = shaken("dvtr on xpool")
     asked, shown = made.texts(texts(4, 0)), made.videos(videos(4, 1))

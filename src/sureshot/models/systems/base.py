@@ -193,6 +193,11 @@ class System(nn.Module):
             self.log_scale.data.fill_(min(log_scale, math.log(_LARGEST_SCALE)))
         return self.log_scale
 
+    def advice(self, videos: int) -> str:
+        """What to know before training on so many videos; empty where nothing is amiss."""
+        del videos
+        return ""
+
     @property
     def scale(self) -> Scalar:
         """The logit scale."""

@@ -178,6 +178,10 @@ class Dvtr(System):
         self._trained = [weight for weight in base.parameters() if weight.requires_grad]
         self._number: int | None = None  # of the pass; None trains both parts at once
 
+    def advice(self, videos: int) -> str:
+        """That about the base."""
+        return self.base.advice(videos)
+
     def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
         """What the base does."""
         self.base.start_from_clip(text)

@@ -213,6 +213,15 @@ class HiT(ExpertSystem):
         self.register_buffer("stored", torch.tensor(0))
         self._fresh: Float[Tensor, "levels sides items dim"] | None = None
 
+    def advice(self, videos: int) -> str:
+        """Whether a bank holds keys of the very videos that are asked for."""
+        if 2 * self.config.bank <= videos:
+            return ""
+        return (
+            f"HiT's bank holds {self.config.bank} keys of {videos} training videos, so that a "
+            f"video's own old key counts as wrong; set bank to at most {videos // 2}, or to 0."
+        )
+
     def after_step(self) -> None:
         """Let the slow copies follow, and store the keys of the batch that the step was about."""
         super().after_step()

@@ -188,6 +188,9 @@ class Task(ABC):
             more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
             notes.update("steps", step.step, step.steps, more)
 
+        videos = sum(len(split.items) for split in self.splits)
+        if advice := self.model.system.advice(videos):
+            notes.line(advice)
         with pairs:
             fitted = loop.fit(
                 self.model,

@@ -41,6 +41,8 @@ class Hub:
         for line in lines:
             if line["key"] == "file":
                 files[line["value"]["path"]] = base64.b64decode(line["value"]["content"])
+            elif line["key"] == "deletedFile":
+                files.pop(line["value"]["path"])
         version = hashlib.sha1(repr((len(versions), sorted(files))).encode()).hexdigest()
         versions[version] = files
         return version
@@ -92,7 +94,8 @@ class _Requests(BaseHTTPRequestHandler):
                 self.answer({"id": name, "sha": version, "siblings": listed})
                 return
             if path.startswith(f"{about}/tree/"):
-                found = versions[path.removeprefix(f"{about}/tree/").partition("/")[0]].items()
+                version = path.removeprefix(f"{about}/tree/").partition("/")[0]
+                found = versions.get(latest if version == "main" else version, {}).items()
                 kind = {"type": "file"}
                 tree = [{**kind, "path": n, "size": len(c), "oid": _oid(c)} for n, c in found]
                 self.answer(tree)

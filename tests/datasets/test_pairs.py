@@ -61,11 +61,20 @@ def test_each_part_of_a_video_is_an_item(root):
         "a.mp4#t=0.0,5.0": ["x", "w"],
         "a.mp4#t=5.0,": ["y"],
         "a.mp4": ["z"],
-        "a.mp4#t=,2.0": ["v"],
+        "a.mp4#t=0.0,2.0": ["v"],
     }
     assert own.missing == ("gone.mp4#t=1.0,2.0",)
     parts = [(item.start, item.end) for item in own.items]
-    assert parts == [(0.0, 5.0), (5.0, None), (None, None), (None, 2.0)]
+    assert parts == [(0.0, 5.0), (5.0, None), (None, None), (0.0, 2.0)]
+
+
+def test_from_zero_on_is_the_same_part_as_from_the_start_on(root):
+    video = next(root.rglob("*.mp4")).relative_to(root)
+    lines = f"video,caption,start,end\n{video},one,,5\n{video},two,0,5\n{video},three,1,5\n"
+    (root / "parts.csv").write_text(lines)
+    split = load_split("pairs", "test", root / "parts.csv")
+    assert [item.start for item in split.items] == [0.0, 1.0]
+    assert split.owner().tolist() == [0, 0, 1]
 
 
 def test_two_spellings_are_one_item_of_any_split(root):

@@ -111,6 +111,8 @@ def test_a_day_is_that_of_the_place_or_of_this_computer(in_zone) -> None:
     assert video_date("2023-12-31T23:30:00+00:00", "creation_time", 0).day == date(2024, 1, 1)
     assert video_date("2023-12-31T23:30:00-05:00", "quicktime", 0).day == date(2023, 12, 31)
     assert video_date("2023-12-31T23:30:00", "exif", 0).text == "2023-12-31T23:30:00+01:00"
+    # An AVI has the time of the place, and no zone.
+    assert video_date("2023-12-31T23:30:00", "creation_time", 0).day == date(2023, 12, 31)
     noon = int(datetime(2024, 7, 1, 22, 30, tzinfo=UTC).timestamp()) * 10**9
     assert video_date("", "", noon)[:] == (
         datetime.fromtimestamp(noon // 10**9).astimezone(),

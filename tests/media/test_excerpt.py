@@ -6,12 +6,13 @@ from itertools import pairwise
 import av
 import numpy as np
 import pytest
+from av.audio.frame import AudioFrame
 from av.video.frame import VideoFrame
 from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media import excerpt as footage
-from sureshot.media.excerpt import cut, playable, remux
+from sureshot.media.excerpt import copy_streams, cut, keyframe_before, playable, remux
 from tests.clips import film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
 from tests.web.kinds import KINDS, written
@@ -228,6 +229,44 @@ def test_the_way_goes_by_what_the_file_holds(kind, tmp_path) -> None:
 def test_colours_that_browsers_do_not_show_are_encoded_anew(tmp_path) -> None:
     assert playable(film(tmp_path / "a.mp4", patterns(4), pixels="yuv444p")).way == "clip"
     assert playable(film(tmp_path / "b.mp4", patterns(4), pixels="yuv420p10le")).way == "clip"
+
+
+def sounding(path, delay=0.0, **options):
+    """Eight seconds of pictures, a key frame each second, that begin so long after the sound."""
+    heard = 0
+    with av.open(str(path), "w", options=options) as file:
+        pictures = file.add_stream("libx264", rate=25, options={"g": "25", "bf": "0"})
+        pictures.width = pictures.height = 64
+        heard_in = file.add_stream("aac", rate=48_000, layout="mono")
+        for number in range(200):
+            shown = VideoFrame.from_ndarray(np.full((64, 64, 3), number, np.uint8), "rgb24")
+            shown.pts, shown.time_base = number + round(25 * delay), Fraction(1, 25)
+            file.mux(pictures.encode(shown))
+            while heard < (number + 1 + 25 * delay) * 1920:
+                part = AudioFrame.from_ndarray(np.zeros((1, 1024), np.float32), "fltp", "mono")
+                part.sample_rate, part.pts, part.time_base = 48_000, heard, Fraction(1, 48_000)
+                file.mux(heard_in.encode(part))
+                heard += 1024
+        file.mux(pictures.encode(None)), file.mux(heard_in.encode(None))
+    return path
+
+
+def test_a_copy_has_all_of_its_sound_where_that_comes_later_in_the_file(tmp_path) -> None:
+    path = sounding(tmp_path / "a.mp4", movflags="frag_keyframe+empty_moov")
+    copy_streams(path, tmp_path / "b.mp4", keyframe_before(path, 2.0), 4.5)
+    with av.open(str(tmp_path / "b.mp4")) as copy:
+        ends: dict[str, float] = {}
+        for packet in copy.demux():
+            if packet.size:
+                ends[packet.stream.type] = float(packet.pts * packet.time_base)
+    assert ends["video"] == pytest.approx(ends["audio"], abs=0.1)
+
+
+@pytest.mark.parametrize(("delay", "way"), [(0.0, "direct"), (1.5, "clip")])
+def test_pictures_that_begin_after_the_sound_are_cut_from_the_first_one_on(
+    tmp_path, delay, way
+) -> None:
+    assert playable(sounding(tmp_path / "a.mp4", delay)).way == way
 
 
 def test_what_cannot_be_read_says_why(tmp_path) -> None:

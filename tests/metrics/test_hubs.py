@@ -66,6 +66,14 @@ def test_dual_softmax_loses_no_caption_where_videos_have_unequal_numbers(golden)
     assert len(found) == sum(case["config"]["captions"])
 
 
+def test_logarithms_are_no_scores_for_dual_softmax():
+    """It would rank the worst first; a text or two below zero is what cosines have."""
+    cosines = np.random.default_rng(0).uniform(-0.2, 0.4, (20, 20))
+    assert np.isfinite(dual_softmax(np.where(np.arange(20)[:, None] < 3, -0.1, cosines))).all()
+    with pytest.raises(SureshotError, match=r"for cosines; .* Take inverted_softmax"):
+        dual_softmax(np.log(np.random.default_rng(0).uniform(0.01, 0.9, (20, 20))))
+
+
 def test_inverted_softmax_term_by_term():
     similarity = cosines(6, 4)
     found = np.exp(20 * inverted_softmax(similarity, 20.0))

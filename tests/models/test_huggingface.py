@@ -147,8 +147,11 @@ def test_a_revision_is_that_version_and_another_is_refused(
     checkpoint("xpool", "linear", seed=1).save_pretrained(tmp_path / "other")
     other = load(str(tmp_path / "other"), "cpu")
     other.push_to_hub(NAME)
-    found = [load(NAME, "cpu", revision=version).fingerprint for version in (first, "main")]
-    assert found == [load(str(model), "cpu").fingerprint, other.fingerprint]
+    assert set(hub.newest(NAME)) == {"README.md", "config.json", "model.safetensors"}
+    # An older version is asked for last, and does not become the current one.
+    found = [load(NAME, "cpu", revision=version).fingerprint for version in ("main", first)]
+    assert found == [other.fingerprint, load(str(model), "cpu").fingerprint]
+    assert load(NAME, "cpu").fingerprint == other.fingerprint
     with pytest.raises(ModelError, match="it has no version v9"):
         load(NAME, "cpu", revision="v9")
 

@@ -182,6 +182,8 @@ def _checked(values: Any) -> _Row:
         if split not in SPLITS:
             raise ValueError(f"the split is {split[:80]}; it must be {', '.join(SPLITS)}")
     start, end = _seconds(values, "start"), _seconds(values, "end")
+    # From 0 on and from the beginning on are one part, not two that look the same.
+    start = start or (None if end is None else 0.0)
     if end is not None and end <= (start or 0.0):
         raise ValueError(f"it ends at {end} s, which is not after its start at {start or 0.0} s")
     return _Row(video=video, caption=caption, split=split, start=start, end=end)

@@ -203,7 +203,8 @@ class Listing:
 
     def only(self, path: Path) -> "Listing":
         """The videos that a file of ids names, one a line, in the order they have here."""
-        spelled = {other: name for name, others in self.names.items() for other in others}
+        named = {one: others for one, others in self.names.items() if one in self.captions}
+        spelled = {other: name for name, others in named.items() for other in others}
         spelled |= {name: name for name in self.captions}
         wanted = read_lines(path)
         unknown = [name for name in wanted if name not in spelled]

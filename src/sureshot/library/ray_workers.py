@@ -204,6 +204,7 @@ class RayPool:
         self._hired: list[Any] = []
         self._heard = time.monotonic()  # from any worker
         self._over = False
+        self._why = ""  # the last error of a worker
         self._changed = threading.Condition()
         self._busy = 0  # threads whose workers have something
         self._due: deque[list[Source]] = deque()
@@ -257,7 +258,9 @@ class RayPool:
             except self._ray.exceptions.RayError as error:
                 if isinstance(cause := getattr(error, "cause", None), SureshotError):
                     raise cause from None
-                worker = None
+                # It may be alive after an error, and would keep its place.
+                self._ray.kill(worker)
+                worker, self._why = None, _last_line(error)
             finally:
                 ended = self._again(chunk)  # what a worker lost without a word, too
                 with self._changed:
@@ -279,7 +282,8 @@ class RayPool:
             if self._tries[source.path] < _TRIES:
                 self._due.appendleft([source])
             else:
-                reason = f"ended each of {_TRIES} workers that read it"
+                why = f" ({plain(self._why)})" if self._why else ""
+                reason = f"ended each of {_TRIES} workers that read it{why}"
                 ended.append(StagedVideo(record_of(source, reason=reason, transient=True)))
         return ended
 

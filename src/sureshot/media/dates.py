@@ -73,11 +73,12 @@ def video_date(time: str, source: str, mtime_ns: int) -> VideoDate:
     """
     with contextlib.suppress(ValueError, OverflowError, OSError):
         match source if time else "":
-            case "quicktime" | "exif" as said:
+            case "quicktime" | "exif" | "creation_time" as said:
                 there = datetime.fromisoformat(time)
-                return VideoDate(there if there.tzinfo else there.astimezone(), said)
-            case "creation_time" as said:
-                return VideoDate(datetime.fromisoformat(time).astimezone(), said)
+                # A creation time with a zone is UTC, whatever the clock of the place was; an AVI
+                # has that clock's time and no zone.
+                is_local = there.tzinfo is None or said == "creation_time"
+                return VideoDate(there.astimezone() if is_local else there, said)
         return VideoDate(
             datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).astimezone(), "file"
         )
@@ -106,7 +107,7 @@ def read_shot(
         else:
             said = _of_metadata(metadata or _metadata(source))
         for kind, text in said:
-            if time := _believable(text, now or datetime.now(UTC), utc=kind == "creation_time"):
+            if time := _believable(text, now or datetime.now(UTC)):
                 return Shot(time, kind)
     return Shot()
 
@@ -136,14 +137,14 @@ def _of_photo(source: Source) -> list[tuple[DateSource, str]]:
     return [("exif", original + offset)]
 
 
-def _believable(text: str, now: datetime, *, utc: bool) -> str:
+def _believable(text: str, now: datetime) -> str:
     """A date as ISO 8601 writes it; empty if it is none, or one of a clock that is not set."""
     if (found := _STAMP.fullmatch(text.strip(" \0"))) is None:
         return ""
     year, month, *_, zone = found.groups()
     if (int(year), int(month)) in _UNSET:
         return ""
-    zone = zone or ("Z" if utc else "")
+    zone = zone or ""
     zone = zone if ":" in zone or len(zone) < 5 else f"{zone[:3]}:{zone[3:]}"
     time = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*found.groups()) + zone)
     ahead = (time if time.tzinfo else time.replace(tzinfo=UTC)) - now

@@ -40,6 +40,7 @@ from sureshot.text import plain
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
 _SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
+_LATE = 0.2  # seconds by which pictures may begin after the sound in what a browser plays as it is
 _STEP = 0.04  # seconds that a frame lasts where the file does not say
 _AAC_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
 
@@ -299,13 +300,17 @@ def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
             first = timing.timecode(round(start * timing.rate))
             copies[streams[0].index].metadata["timecode"] = first
             copies[streams[0].index].codec_context.framerate = timing.rate  # it is counted by
+        left = {*copies}  # sound may come later in the file than the pictures of its time
         for packet in _ordered(packets):
-            if packet.stream_index not in copies:
+            if packet.stream_index not in left:
                 continue
             time = _time(packet, zero)
             is_picture = packet.stream_index == streams[0].index
-            if is_picture and packet.dts * packet.time_base >= zero + end:
-                break
+            if packet.dts * packet.time_base >= zero + end:
+                left.remove(packet.stream_index)
+                if not left:
+                    break
+                continue
             # A picture that is shown later may be what earlier ones are worked out from.
             if start - _INSTANT <= time and (is_picture or time < end):
                 shift = round((zero + start) / packet.time_base)
@@ -384,6 +389,9 @@ def _way(container: Any, path: Path) -> Playable:
         raise VideoError("has no video stream")
     context = pictures[0].codec_context
     codec = context.codec.canonical_name
+    began = float((pictures[0].start_time or 0) * (pictures[0].time_base or 0))
+    if began - (container.start_time or 0) / av.time_base > _LATE:
+        return _CLIP  # a player counts from its sound, and the index from its pictures
     square = Fraction(pictures[0].sample_aspect_ratio or 1) == 1  # browsers differ about others
     if codec not in _COMMON or context.pix_fmt not in _PIXELS or not square:
         return _CLIP

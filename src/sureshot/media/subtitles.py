@@ -383,8 +383,12 @@ def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
         data = data[2 : 2 + int.from_bytes(data[:2], "big")]
     text = data[:_MOST_CODE].decode("utf-8", "replace")
     words = _ass_words(text) if kind in ("ass", "ssa") else html.unescape(_CODE.sub("", text))
-    start = max(0.0, float(packet.pts * packet.time_base) - first)
-    end = start + max(0.0, float((packet.duration or 0) * packet.time_base))
+    begin = float(packet.pts * packet.time_base) - first
+    start, end = (
+        max(0.0, time) for time in (begin, begin + float((packet.duration or 0) * packet.time_base))
+    )
+    if begin < 0 and end == 0:
+        return  # over before the first picture
     if text := "\n".join(filter(None, map(one_line, words.split("\n")))):
         text = text[:_MOST_LETTERS].strip()
         yield Cue(start=start, end=end, text=text, language=language)

@@ -32,6 +32,9 @@ def dual_softmax(
 
     The published numbers use a scale c of 100.
 
+    Raises:
+        SureshotError: so it is for most texts, as with logarithms of probabilities.
+
     References:
         Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
         softmax loss", arXiv:2109.04290.
@@ -42,6 +45,11 @@ def dual_softmax(
         scale as well, which changes no ranking.
     """
     scores = _finite("similarity", similarity)
+    if scores.size and (scores.max(1) < 0).mean() > 0.5:
+        raise SureshotError(
+            "DSL multiplies scores, so it is for cosines; here most texts score below 0 with every "
+            "video, as logarithms of probabilities do. Take inverted_softmax."
+        )
     weight = np.exp(_log_softmax(scores, scores, scale))
     return np.multiply(scores, weight, out=scores, where=~np.isneginf(scores))
 

@@ -105,11 +105,19 @@ def download(name: str, revision: str | None = None) -> Path:
 
     commit = _commit(name, revision)
     try:
-        return Path(
+        found = Path(
             snapshot_download(
                 name, revision=commit, allow_patterns=list(_WANTED), cache_dir=cache_folder()
             )
         )
+        if revision != commit:
+            # The library notes it for names alone, and without it the newest download would be
+            # taken for the current version.
+            refs = cache_folder() / f"models--{name.replace('/', '--')}" / "refs"
+            note = refs / (revision or "main")
+            note.parent.mkdir(parents=True, exist_ok=True)
+            write_text(note, commit)
+        return found
     except GatedRepoError:
         raise ModelError(
             f"Could not download model '{name}': its owners want their terms accepted first. "
@@ -228,6 +236,7 @@ def publish(
             repo_id=made.repo_id,
             folder_path=copy,
             commit_message=message,
+            delete_patterns=[TRUST, BANK, MEASURED, f"{ENCODER}/*"],  # of an earlier version
             revision=branch,
             create_pr=pull_request,
         )

@@ -71,7 +71,9 @@ class MtebSearcher:
         if self.card is not None:
             card = hashlib.sha256(self.card.to_json().encode()).hexdigest()[:12]
             how = {"scores": "percentages", "card": card, "prior": str(self._prior)}
-        weights = expand(scorer.name) / WEIGHTS
+        elif scorer.bank is not None:
+            how["bank"] = scorer.bank.digest[:12]
+        weights = (home_of(absolute_model(scorer.name)) or expand(scorer.name)) / WEIGHTS
         digest = file_digest(weights) if scorer.searchable is None else scorer.fingerprint
         known = {
             "name": f"sureshot/{Path(scorer.name).name}",

@@ -317,7 +317,7 @@ def cut_film(cache: ClipCache, record: VideoRecord, start: float, end: float, ra
     """A moment as an mp4 in the cache; ``rate`` is frames per second of a folder of frames."""
     return cache.film(
         record.id,
-        f"cut {start:.3f} {end:.3f} {stamp_of(record.path)}",
+        f"cut {start:.3f} {end:.3f} {rate} {stamp_of(record.path)}",
         lambda to: cut(record.path, start, end, to, frame_rate=rate, overwrite=True),
     )
 

@@ -1,5 +1,6 @@
 """One run of one row: trained by its recipe, chosen on validation, tested once, and kept."""
 
+import contextlib
 import csv
 import gc
 import hashlib
@@ -208,7 +209,8 @@ def _test(
         prefix = f"{features.split.title()}: " if number else ""
         matrix, owner = similarity(scorer.raw, features), features.split.owner()
         scores |= _measured(matrix, matrix, owner, prefix)
-        corrected |= _measured(dual_softmax(matrix), dual_softmax(matrix.T).T, owner, prefix)
+        with contextlib.suppress(SureshotError):  # logarithms cannot be corrected so
+            corrected |= _measured(dual_softmax(matrix), dual_softmax(matrix.T).T, owner, prefix)
         doubts = text_measures(scorer.model, features, device=scorer.device)
         percent = first_hit_percentages(scorer.raw, val, matrix)
         ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)

@@ -5,6 +5,7 @@ import os
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -13,8 +14,9 @@ from sureshot import library
 from sureshot.errors import ArgumentError
 from sureshot.library.judging import judge_query
 from sureshot.library.query_checks import phrase_of
-from sureshot.library.results import LineMatch
+from sureshot.library.results import Hit, LineMatch
 from sureshot.library.search import open_index
+from sureshot.library.words import _plausible, _Row
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
@@ -391,6 +393,21 @@ def test_whoever_knows_that_it_is_there_gets_that_counted_in(tmp_path, run):
     assert known[0].probability == pytest.approx(said / here) == known.confidence.right
     assert known.present == known.confidence.prior == 1
     assert "not in your videos" not in "".join(known.verdict)
+
+
+def test_how_often_searches_are_for_what_is_there_counts_for_words_too(tmp_path, run, monkeypatch):
+    run()
+    given = search(tmp_path, "what was the password?", prior=0.9)[0].probability
+    plain = search(tmp_path, "what was the password?")[0].probability
+    monkeypatch.setenv("SURESHOT_PRIOR", "90%")
+    assert search(tmp_path, "what was the password?")[0].probability == given > plain
+
+
+def test_a_list_covers_what_is_there_as_often_as_it_says():
+    """Here in a fifth of searches, each row right in half of these: nine in ten take four."""
+    hit = Hit(rank=1, path=Path("v.mp4"), start=0.0, end=1.0, score=0.0)
+    rows = [_Row(hit, 0.1) for _ in range(10)]
+    assert _plausible(rows, 0.9 * 0.2, present=0.2) == 4
 
 
 def test_hits_without_a_percentage_are_less_likely_than_asked_for(tmp_path, run):

@@ -2,13 +2,19 @@
 
 import numpy as np
 
-from sureshot.research.queries import by_words, content
+from sureshot.research.queries import by_words, content, keywords
 
 
 def test_words_that_say_what_is_to_be_seen():
     assert content("A man is playing the guitars!") == content("guy plays guitar")
     assert content("there is one of them") == frozenset()
     assert content("a woman dances") != content("a man dances")
+
+
+def test_digits_are_no_words_to_search_for():
+    rng = np.random.default_rng(0)
+    assert keywords(["a covid19 test"], 3, rng) == ["test"]
+    assert keywords(["covid19 iphone6"], 3, rng) == []
 
 
 def test_a_video_is_relevant_if_one_caption_of_it_says_everything():

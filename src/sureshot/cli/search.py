@@ -501,6 +501,7 @@ def search(
         wanted |= {"present": True} if present else {}
         wanted |= {"min": _share(min, "min")} if min != "0%" else {}
         wanted |= {"coverage": coverage} if coverage != "90%" else {}
+        wanted |= {"prior": prior} if prior else {}
     show = partial(_print, as_json=as_json, dated=_is_dated(sort, chosen))
     if asks:
         converse(searcher, wanted, as_json=as_json)

@@ -454,6 +454,8 @@ class Searcher:
         """
         check_sort(sort)
         self._select(options)
+        if options.get("prior") is None:  # pictures and words alike
+            options["prior"] = usual_prior()
         queries = as_list(queries)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
@@ -663,7 +665,7 @@ class Searcher:
             [[moment.score for moment in _apart(rankings[row])] for row in rows],
             self._context([rankings[row].query for row in rows], searched),
             coverage=asked.coverage,
-            prior=usual_prior() if asked.prior is None else asked.prior,
+            prior=asked.prior,
         )
         for row, answer in zip(rows, judged, strict=True):
             answers[row] = _noted(answer, *warnings)

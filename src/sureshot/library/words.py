@@ -490,7 +490,8 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     if not lines:
         return answer
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
-        return answer  # of pictures nothing is known, and of words too little
+        # Of pictures nothing is known, and of words too little: `--min` hides none of them.
+        return replace(answer, hits=tuple(replace(hit, probability=None) for hit in hits))
     return _with_confidence(answer, asked, said, expected, rows)
 
 
@@ -538,7 +539,7 @@ def _with_confidence(
     if pictures is None:
         pictures = prior if any(hit.frames for hit in answer.hits) else 0.0
     present = _either(pictures, said)
-    plausible = _plausible(rows, asked.coverage * present)
+    plausible = _plausible(rows, asked.coverage * present, answer.present)
     known = answer.confidence or Confidence(
         right=0.0,
         coverage=asked.coverage,
@@ -552,9 +553,10 @@ def _with_confidence(
         plausible=plausible,
         expected=min(known.expected + expected, RESULTS),
     )
-    hits = answer.hits
-    if plausible is not None:
-        hits = tuple(replace(hit, plausible=hit.rank <= plausible) for hit in hits)
+    hits = tuple(
+        replace(hit, plausible=None if plausible is None else hit.rank <= plausible)
+        for hit in answer.hits
+    )
     absent = answer.status == "probably not here" and said < SURE
     sure = status_of(hits, known)
     return replace(
@@ -568,15 +570,21 @@ def _with_confidence(
     )
 
 
-def _plausible(rows: Sequence[_Row], wanted: float) -> int | None:
+def _plausible(rows: Sequence[_Row], wanted: float, present: float | None) -> int | None:
     """How many moments it takes so that one of them is right with a probability.
 
-    Of alternatives that have a line in several of them, one is meant in all of these or in none.
+    Pictures are right one by one if it is in the library at all, which is one chance for all of
+    them. Of alternatives that have a line in several of them, one is meant in all of these or in
+    none.
+
+    Args:
+        present: probability that any picture is right; None where it is not known.
     """
+    here = present or 1.0
     missed, shares = 1.0, dict[tuple[str, ...], float]()
     for rank, row in enumerate(rows, 1):
-        missed *= 1 - (row.pictures or 0.0)
+        missed *= 1 - min((row.pictures or 0.0) / here, 1.0)
         shares |= row.shares
-        if 1 - missed * (1 - _any_of(shares)) >= wanted:
+        if _either(here * (1 - missed), _any_of(shares)) >= wanted:
             return rank
     return None

@@ -118,8 +118,8 @@ def keywords(captions: Sequence[str], count: int, rng: np.random.Generator) -> l
     for row in rng.integers(len(captions), size=20 * count):
         words = [
             word
-            for word in re.findall(r"[a-z]+", captions[row].lower())
-            if word not in LISTED and len(word) >= _SHORTEST
+            for word in re.findall(r"[a-z0-9]+", captions[row].lower())
+            if word.isalpha() and word not in LISTED and len(word) >= _SHORTEST
         ]
         length = int(rng.choice(_LENGTHS))
         if len(words) >= length:

@@ -571,7 +571,7 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
         return card
     found = np.array([(query.right == 1).any() for query in known])
     # Who says of some searches that nothing here is right leaves none of those unsaid.
-    says_so = any(query.absent for query in known)
+    says_so = any(query.absent and query.searched for query in known)
     here = np.array([_here(card, query, says_so) for query in known])
     searched = np.array([query.searched for query in known], np.float64)
     signals = np.concatenate([query_signals(query.scores[None], query.about) for query in known])

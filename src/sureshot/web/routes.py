@@ -454,7 +454,7 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
     ]
     searcher = session.searcher()
     kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
-    if len(kept) >= kept.needed:
+    if kept.is_enough:
         learner.learn()
     return _judged(session, learner, body.query)
 

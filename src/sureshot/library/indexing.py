@@ -63,7 +63,7 @@ from sureshot.text import counted, plain
 _PHOTO = "is a photo, and only videos are indexed; to search with it: sureshot search --like {}"
 _PAGE = 4096  # videos looked up in the index at once
 _AT_ONCE = 500  # videos removed or renamed in one commit
-_COPIED = 4000  # windows that are read and written anew at once, some 30 MB
+_COPIED = 4000  # windows that are copied at once, some 30 MB
 _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
 
 

@@ -40,6 +40,7 @@ from sureshot.text import plain
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
 _SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
+_APART = 10.0  # seconds by which streams of a file lie apart in it, at most; a sound may have ended
 _LATE = 0.2  # seconds by which pictures may begin after the sound in what a browser plays as it is
 _STEP = 0.04  # seconds that a frame lasts where the file does not say
 _AAC_RATES = frozenset({8000, 11025, 12000, 16000, 22050, 24000, 32000, 44100, 48000})
@@ -302,13 +303,14 @@ def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
             copies[streams[0].index].codec_context.framerate = timing.rate  # it is counted by
         left = {*copies}  # sound may come later in the file than the pictures of its time
         for packet in _ordered(packets):
-            if packet.stream_index not in left:
+            if packet.stream_index not in copies:
                 continue
             time = _time(packet, zero)
             is_picture = packet.stream_index == streams[0].index
-            if packet.dts * packet.time_base >= zero + end:
-                left.remove(packet.stream_index)
-                if not left:
+            beyond = float(packet.dts * packet.time_base) - zero - end
+            if beyond >= 0:
+                left.discard(packet.stream_index)
+                if not left or beyond > _APART:
                     break
                 continue
             # A picture that is shown later may be what earlier ones are worked out from.

@@ -9,6 +9,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import time
 import urllib.error
 import urllib.parse
 import urllib.request
@@ -83,6 +84,32 @@ def test_it_answers_and_ends_cleanly(library, ending) -> None:
             assert events.readline() == b'data: {"schema": 4, "job": null}\n'  # it never ends
             os.kill(process.pid, ending)
         assert printed.read() == ""
+
+
+SLOW = """
+import time
+from sureshot.__main__ import main
+from sureshot.library import catalog
+from sureshot.web import server
+whole, server._GRACE = catalog.status, {grace}
+catalog.status = lambda db: time.sleep({seconds}) or whole(db)
+main()
+"""
+
+
+@pytest.mark.parametrize(("seconds", "grace"), [(0.5, 5), (2.0, 0.5)])
+def test_it_ends_without_a_word_while_requests_wait(library, tmp_path, seconds, grace) -> None:
+    code = SLOW.format(seconds=seconds, grace=grace)
+    with served("--db", library.db, home=tmp_path, code=code) as (address, known):
+        place = urllib.parse.urlsplit(address)
+        head = f"GET /api/status HTTP/1.1\r\nHost: {place.netloc}\r\n"
+        asking = [socket.create_connection((place.hostname, place.port)) for _ in range(40)]
+        for one in asking:  # more than are answered at once
+            one.sendall(f"{head}Authorization: {known['Authorization']}\r\n\r\n".encode())
+        time.sleep(0.3)
+    for one in asking:
+        assert one.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"HTTP/1.1 500")
+        one.close()
 
 
 def test_without_a_token_every_account_of_this_machine_is_let_in(library, tmp_path) -> None:

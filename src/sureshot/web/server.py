@@ -1,6 +1,7 @@
 """The server's process: its socket, its address, its beginning and its end."""
 
 import asyncio
+import logging
 import os
 import secrets
 import shlex
@@ -128,6 +129,12 @@ class _Connection(H11Protocol):
             self._timer.cancel()
 
 
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Whether a message is of more than of a request that the end of the server cut off."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not isinstance(error, asyncio.CancelledError) and "graceful" not in str(record.msg)
+
+
 class _Server(uvicorn.Server):
     """Calls what it is given once it answers, and before it ends."""
 
@@ -213,6 +220,7 @@ def run_server(
             h11_max_incomplete_event_size=_LONGEST_HEAD,
             timeout_graceful_shutdown=_GRACE,
         )
+        logging.getLogger("uvicorn.error").addFilter(_is_fault)
         threading.Thread(target=_warm_up, args=(session,), daemon=True).start()
         try:
             _Server(config, lambda: ready(*addresses), session.close).run(sockets=[listening])

@@ -61,6 +61,7 @@ class WorkQueue:
         self._free = asyncio.Semaphore(workers)
         self._room = waiting
         self._seconds = seconds
+        self._closed = False
 
     async def run(self, request: Request, call: Callable[[], _T]) -> _T:
         """The result of a call, which is not made if the client has gone by its turn."""
@@ -71,6 +72,8 @@ class WorkQueue:
             async with self._free:
                 if await request.is_disconnected():
                     raise ClientDisconnect
+                if self._closed:
+                    raise BusyError("Sureshot is being ended.")
                 running = asyncio.get_running_loop().run_in_executor(self._threads, call)
                 return await asyncio.wait_for(running, self._seconds)
         except TimeoutError:
@@ -83,7 +86,8 @@ class WorkQueue:
 
     def close(self) -> None:
         """Start nothing more."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._closed = True
+        self._threads.shutdown(wait=False)
 
 
 def _lower_priority() -> None:

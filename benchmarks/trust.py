@@ -180,10 +180,8 @@ def _clips(scorer: Scorer, among: World, cache: Path | None) -> World:
 
 def card_of(known: Any, **about: Any) -> Calibration:
     """A card of all kinds of some data sets."""
-    known = list(known)
-    card = fit_card([world.kinds[kind] for world in known for kind in KINDS], **about)
-    videos = sum(len(world.videos.videos) for world in known)  # every kind is about the same ones
-    return replace(card, valid_for=replace(card.valid_for, videos=videos))
+    known = [(of, world.kinds[kind]) for of, world in enumerate(known) for kind in KINDS]
+    return fit_card([asked for _, asked in known], of=[of for of, _ in known], **about)
 
 
 def measure(known: dict[str, World], to: Path, draws: int) -> None:

@@ -255,7 +255,7 @@ def _card(kinds_asked: Mapping[str, Labelled], owners: Mapping[str, Owners]) -> 
                 asked.about.of(known),
             )
         )
-    return fit_card(parts, source="reference")
+    return fit_card(parts, of=[0] * len(parts), source="reference")
 
 
 def _row(card: Calibration, asked: Labelled) -> dict[str, Any]:

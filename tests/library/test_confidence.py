@@ -13,7 +13,9 @@ import pytest
 import sureshot
 from sureshot.errors import ArgumentError, QueryError
 from sureshot.files import CARD
+from sureshot.library.calibration import _judged
 from sureshot.library.confidence import find_card, judged
+from sureshot.library.labels import JudgedMoment, Label
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
@@ -21,7 +23,7 @@ from sureshot.models.hub_bank import bank_of
 from sureshot.paths import reference_card
 from sureshot.trust.card import Personal
 from sureshot.trust.signals import QueryContext
-from tests.clips import coloured
+from tests.clips import coloured, film
 from tests.paths import DATA
 from tests.trust.worlds import world
 
@@ -234,6 +236,16 @@ def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
     assert about.videos > len(names)
 
 
+def test_who_names_one_of_two_copies_means_the_one_that_is_shown_too(place, card):
+    searcher = beside(place, card)
+    (moment,) = [m for m in searcher.rivals("white and black blocks")[0] if m.copies]
+    for path in (moment.path, moment.copies[0].path):
+        label = Label("white and black blocks", (JudgedMoment(path, True),), complete=True)
+        known = _judged(searcher, label)
+        shown = known.scores == moment.score
+        assert known.right[shown].max() == 1 and known.present
+
+
 def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
     shown = said(card, [0.9, 0.5, 0.2], 0.9, -0.5)
     assert shown[0].probability > shown[1].probability
@@ -334,15 +346,18 @@ def test_the_bundled_model_comes_with_a_card_of_its_own(tmp_path):
     assert (card.valid_for.smallest, card.valid_for.largest) == (10, 1000)
 
 
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_of_very_few_videos_one_is_right_if_any_is(tmp_path, count):
+@pytest.mark.parametrize(("count", "still"), [(1, False), (2, False), (3, False), (1, True)])
+def test_of_very_few_moments_one_is_right_if_any_is(tmp_path, count, still):
     """No percentage is left for a later one that is not there."""
     (tmp_path / "videos").mkdir()
     for number, colour in enumerate(["red", "blue", "green"][:count]):
         coloured(tmp_path / f"videos/{number}.mp4", [colour], seconds=2, rate=5)
+    if still:  # minutes of one picture, in windows that are one moment
+        film(tmp_path / "videos/0.mp4", [np.full((48, 64, 3), 200, np.uint8)] * 400, rate=1)
     sureshot.index(tmp_path / "videos", db=tmp_path / "db", workers=1)
     for query in ("a red wall", "a dog on a beach", "a purple wall"):
         answer = open_index(tmp_path / "db").search(query)
+        assert answer.searched > 10 or not still
         shares = [hit.probability for hit in answer]
         assert len(shares) == count and sum(shares) >= answer.present - 1e-9
         assert shares == sorted(shares, reverse=True) and shares[0] <= answer.present + 1e-9

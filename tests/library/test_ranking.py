@@ -119,7 +119,7 @@ def folded(shown, most=10, scores=None):
     scores = scores or [1 - i / 100 for i in range(count)]
     videos = [[(0, 2, score)] for score in scores]
     moments = join_adjacent(*windows(*videos))
-    kept = copies_of(videos, np.stack(shown)).merge(moments, most)
+    kept = copies_of(videos, np.stack(shown)).folded(moments, most)[:most]
     return [(int(m.path.stem), [int(c.path.stem) for c in m.copies]) for m in kept]
 
 
@@ -136,7 +136,7 @@ def test_frames_without_a_pattern_make_no_copies():
 def test_a_shot_that_one_video_repeats_stays_two_moments():
     shown = np.stack([pictures(4)] * 2 + [FLAT] * 5)
     paths, start, end, scores = windows([(0, 2, 1.0), (10, 12, 0.99)], BACKGROUND)
-    kept = Copies(paths, shown).merge(join_adjacent(paths, start, end, scores), 2)
+    kept = Copies(paths, shown).folded(join_adjacent(paths, start, end, scores), 2)[:2]
     assert [(m.path, m.start, m.copies) for m in kept] == [(paths[0], 0, []), (paths[0], 10, [])]
 
 
@@ -144,7 +144,7 @@ def test_a_copy_of_a_long_shot_is_folded_though_another_of_its_windows_scores_be
     first, second = pictures(4, 1), pictures(4, 2)
     shown = np.stack([first, second, first, second, *[FLAT] * 5])
     long = [(0, 2, 1.0), (2, 4, 0.99)], [(0, 2, 0.97), (2, 4, 0.98)], BACKGROUND
-    kept = copies_of(long, shown).merge(join_adjacent(*windows(*long)), 5)
+    kept = copies_of(long, shown).folded(join_adjacent(*windows(*long)), 5)
     assert [(int(m.path.stem), len(m.copies)) for m in kept[:2]] == [(0, 1), (2, 0)]
 
 
@@ -152,7 +152,7 @@ def test_a_copy_in_two_moments_is_named_once():
     first, second = pictures(4, 1), pictures(4, 1)
     shown = np.stack([first, first, second])
     videos = [(0, 2, 1.0)], [(0, 2, 0.9), (10, 12, 0.8)]
-    (kept,) = copies_of(videos, shown).merge(join_adjacent(*windows(*videos)), 5)
+    (kept,) = copies_of(videos, shown).folded(join_adjacent(*windows(*videos)), 5)
     assert [(copy.path.name, copy.start) for copy in kept.copies] == [("1.mp4", 0.0)]
 
 
@@ -179,10 +179,7 @@ def test_what_is_known_of_copies_serves_another_order_of_the_moments():
         videos = [[(0, 2, score)] for score in order]
         moments = join_adjacent(*windows(*videos))
         fresh = copies_of(videos, np.stack(shown))
-        assert copies.merge(moments, 5) == fresh.merge(moments, 5)
-        assert copies.without(moments, 5) == [
-            m for m in moments if m.path in {kept.path for kept in fresh.merge(moments, 5)}
-        ]
+        assert copies.folded(moments, 5) == fresh.folded(moments, 5)
 
 
 def windows(*videos):

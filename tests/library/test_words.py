@@ -14,9 +14,10 @@ from sureshot import library
 from sureshot.errors import ArgumentError
 from sureshot.library.judging import judge_query
 from sureshot.library.query_checks import phrase_of
-from sureshot.library.results import Hit, LineMatch
+from sureshot.library.ranking import Query
+from sureshot.library.results import Answer, Confidence, Hit, LineMatch
 from sureshot.library.search import open_index
-from sureshot.library.words import _plausible, _Row
+from sureshot.library.words import _plausible, _Row, _with_confidence
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
@@ -537,11 +538,29 @@ def test_lines_of_which_one_is_meant_are_enough_together(tmp_path):
         for track in (".en", ".fr"):  # twice the same words are not twice as likely
             (folder / f"{name}{track}.srt").write_text(said)
     sureshot.index(folder, db=tmp_path / "db", workers=1)
-    answer = open_index(tmp_path / "db").search("which code opens the lock of a bicycle")
+    query = "which code opens the lock of a bicycle"
+    answer = search(tmp_path, query)
     assert [len(hit.lines) for hit in answer] == [2, 2, 2]
     shares = [hit.probability for hit in answer]
     assert 0.2 < min(shares) <= max(shares) < 0.45 and 0.8 < answer.present < 1
     assert answer.confidence.plausible == 3
+    assert search(tmp_path, query, limit=2).confidence.plausible == 3
+
+
+def test_a_line_that_may_not_be_meant_makes_no_card_of_other_footage_sure():
+    known = Confidence(
+        right=0.9, coverage=0.9, plausible=1, prior=0.5, valid_for="photographs", reference="photos"
+    )
+    hit = Hit(rank=1, path=Path("v.mp4"), start=0.0, end=1.0, score=0.0, probability=0.9)
+    answer = Answer(
+        query="a dog", hits=(hit,), status="several plausible", model="tiny", searched=99,
+        seconds=0.0, present=0.95, answerable="unknown", confidence=known,
+    )  # fmt: skip
+    found = [
+        _with_confidence(answer, Query(text="a dog", codes=None), said, said, [_Row(hit, 0.9)])
+        for said in (0.6, 0.9)
+    ]
+    assert [one.answerable for one in found] == ["unknown", "yes"]
 
 
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):

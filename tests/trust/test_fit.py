@@ -91,6 +91,18 @@ def test_quality_is_of_queries_with_and_without_an_answer():
     assert np.mean(called) == pytest.approx(1 / 12, abs=0.06)
 
 
+def test_kinds_of_queries_about_the_same_videos_are_no_more_videos():
+    """Held out of the fit in all kinds, and one cluster of the interval."""
+    w = world(6, 120)
+    one = labelled(w.scores, w.relevant, w.video)
+    alone, four = fit_card([one]), fit_card([one] * 4, of=[0] * 4)
+    apart = fit_card([one] * 4)
+    assert [card.valid_for.videos for card in (alone, four, apart)] == [120, 120, 480]
+    wide = [card.quality.auroc_high - card.quality.auroc_low for card in (alone, four, apart)]
+    assert wide[2] < 0.7 * wide[0] < wide[1]
+    assert sum(four.depths[-1].weights) == pytest.approx(sum(alone.depths[-1].weights))
+
+
 def labels(queries, right, videos=40):
     """Queries about videos of their own, so many of them with a right first result."""
     scores = np.random.default_rng(0).random((queries, videos)) * 0.5
@@ -276,6 +288,24 @@ def test_searches_for_what_is_not_here_move_the_prior_alone(card, strange):
     missed = adapt(card, unknown)
     assert 0.4 < missed.prior < 0.5
     assert (missed.p_present(strange[0]) < card.p_present(strange[0])).all()
+
+
+def test_a_right_video_that_is_no_hit_is_here_all_the_same(card, strange):
+    """Nothing is passed over of it: the first hit is wrong, and what was not judged is neither."""
+    missed = [replace(one, right=np.zeros_like(one.right)) for one in judged(strange, range(20))]
+    missed = [replace(one, absent=False, present=True, searched=False) for one in missed]
+    own = adapt(card, missed)
+    assert own.personal.right == 0 and own.prior == card.prior
+    said = [one.p_first(strange[0]).mean() for one in (card, own)]
+    unsure = adapt(card, [replace(one, present=False) for one in missed])
+    assert said[1] < unsure.p_first(strange[0]).mean() < said[0]
+    # A hit that nobody judged says nothing of whether it is here.
+    right = np.full_like(missed[0].right, -1)
+    right[1] = 0
+    low = [replace(missed[0], present=False, searched=True, right=right)]
+    right = np.where(np.arange(len(right)) < 2, 0, -1)
+    both = [replace(low[0], right=right)]
+    assert adapt(card, both).prior < adapt(card, low).prior
 
 
 def test_one_marked_hit_says_nothing_of_those_passed_over(card, strange):

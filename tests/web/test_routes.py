@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 import sureshot
 from sureshot.files import CARD
+from sureshot.library import ranking
 from sureshot.library.catalog import status
 from sureshot.library.labels import JudgedMoment, Label, append, labels_of_index
 from sureshot.library.search import open_index
@@ -60,6 +61,27 @@ def test_a_field_that_there_is_none_of_is_refused(visitor, red) -> None:
         assert reply.status_code == 422
         assert reply.json()["error"]["message"].startswith(said)
     assert visitor.head(f"/api/media/{red}?first=true").status_code == 200
+
+
+def test_no_page_repeats_a_moment_or_leaves_one_out(tmp_path, monkeypatch) -> None:
+    """A long list has more moments of one film, and better ones than those of a short list."""
+    (tmp_path / "videos").mkdir()
+    coloured(tmp_path / "videos/long.mp4", ["red", "blue"] * 8, seconds=2, rate=5)
+    for name in ("green", "blue", "white"):
+        coloured(tmp_path / f"videos/{name}.mp4", [name], seconds=2, rate=5)
+    index(str(tmp_path / "db"), tmp_path / "videos")
+    monkeypatch.setattr(ranking, "_SCENE", 2.0)  # so that each red part is a moment of its own
+    seen, cursor = [], {}
+    with visiting(tmp_path / "db", tmp_path / "films") as visitor:
+        while cursor is not None:
+            page = visitor.get("/api/search", params={"q": "red", "limit": 4} | cursor).json()
+            assert sorted(hit["rank"] for hit in page["hits"]) == [
+                len(seen) + 1 + place for place in range(len(page["hits"]))
+            ]
+            seen += [(hit["path"], hit["start"]) for hit in page["hits"]]
+            cursor = page["next"] and {"cursor": page["next"]}
+    whole = open_index(tmp_path / "db").search("red", limit=100)
+    assert len(seen) == len(set(seen)) == len(whole) > 12
 
 
 @pytest.mark.parametrize("sort", ["best", "date"])

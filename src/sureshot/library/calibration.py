@@ -196,6 +196,8 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
     for moment in moments:
         pieces = (label.verdict(one.path, one.start, one.end) for one in (moment, *moment.pieces))
         verdict = next((one for one in pieces if one is not None), None)
+        if any(label.verdict(one.path, one.start, one.end) for one in moment.copies):
+            verdict = True  # of copies one is shown, and another may be named
         if moment.path in seen and moment.path not in timed and moment.path in relevant:
             verdict = None  # another moment of a right video, which was not named
         seen.add(moment.path)
@@ -206,5 +208,6 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
         right=np.array(right),
         about=about,
         absent=label.state == "absent",
+        present=label.state == "present",
         searched=not label.complete,
     )

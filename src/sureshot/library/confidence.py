@@ -90,6 +90,7 @@ def judged(
     *,
     coverage: float,
     prior: float | None = None,
+    whole: Sequence[bool] | None = None,
 ) -> list[Answer]:
     """Answers from one library, with what a card says of them.
 
@@ -99,12 +100,14 @@ def judged(
         about: what else is known of the queries.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         prior: share of searches for what is here; None is that of the card.
+        whole: whether each query was compared with all that is there.
     """
     rows = np.full((len(rivals), max(map(len, rivals))), -np.inf)
     for row, scores in zip(rows, rivals, strict=True):
         row[: len(scores)] = scores
     present = card.p_present(rows, about, prior=prior)
-    _, right = card.p_right(rows, about, results=None, prior=prior)
+    every = None if whole is None else np.array(whole)
+    _, right = card.p_right(rows, about, results=None, prior=prior, whole=every)
     absent = card.called_absent(rows, about, prior=prior).tolist()
     members = card.members(rows, coverage, about)
     warnings = _outgrown(card, about.videos or rows.shape[1])

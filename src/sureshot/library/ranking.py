@@ -173,25 +173,22 @@ class Copies:
     def _patterns(self) -> Patterns:
         return Patterns(self._signatures)
 
-    def merge(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
-        """The first ``limit`` moments, best first; later ones that show the same are under them."""
+    def folded(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
+        """Moments, best first; those that show the same as one of the first ``limit`` are under it.
+
+        Of each other video there is one copy, its best.
+        """
         originals = self._originals(moments, limit)
         kept: dict[int, Moment] = {}
-        seen: dict[int, set[Path]] = {}
+        copies: dict[int, dict[Path, Moment]] = {}
         for place, moment in enumerate(moments):
             if place in originals:
-                copies = kept[originals[place]].copies
-                if moment.path not in seen.setdefault(originals[place], set()):
-                    seen[originals[place]].add(moment.path)
-                    copies.append(moment)
-            elif len(kept) < limit:
-                kept[place] = replace(moment, copies=[])
+                copies.setdefault(originals[place], {}).setdefault(moment.path, moment)
+            else:
+                kept[place] = moment
+        for place, others in copies.items():
+            kept[place] = replace(kept[place], copies=[*others.values()])
         return list(kept.values())
-
-    def without(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
-        """All moments but those that `merge` would put under the first ``limit``."""
-        originals = self._originals(moments, limit)
-        return [moment for place, moment in enumerate(moments) if place not in originals]
 
     def _originals(self, moments: Sequence[Moment], limit: int) -> dict[int, int]:
         """The place of the moment of which each copy is one, by the place of the copy."""
@@ -395,7 +392,7 @@ class Ranking:
                 moments.append(moment)
         left_out = max(seen.values(), default=0) > limit
         if self.query.merge_copies:
-            return self.looked.copies.merge(moments, count), left_out
+            return self.looked.copies.folded(moments, count)[:count], left_out
         return moments[:count], left_out
 
     def scored(self, moments: Sequence[Moment]) -> tuple[Hit, ...]:

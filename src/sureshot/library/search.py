@@ -666,6 +666,7 @@ class Searcher:
             self._context([rankings[row].query for row in rows], searched),
             coverage=asked.coverage,
             prior=asked.prior,
+            whole=[rankings[row].whole for row in rows],
         )
         for row, answer in zip(rows, judged, strict=True):
             answers[row] = _noted(answer, *warnings)
@@ -698,7 +699,7 @@ def _as_phrase(query: Query, phrase: str) -> Query:
 
 
 def _apart(ranking: Ranking) -> list[Moment]:
-    return ranking.looked.copies.without(ranking.moments, _FOLDED)
+    return ranking.looked.copies.folded(ranking.moments, _FOLDED)
 
 
 def _finished(answer: Answer, asked: Query) -> Answer:

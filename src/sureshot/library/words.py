@@ -477,6 +477,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
             rows.append(row := _row_of(one))
         row.add(one)
     expected = sum(sorted((row.words for row in rows), reverse=True)[:RESULTS])
+    counted = _kept(rows, replace(asked, limit=max(asked.limit, RESULTS)))
     rows = _kept(rows, asked)
     hits = tuple(
         replace(row.hit, rank=rank, probability=row.probability) for rank, row in enumerate(rows, 1)
@@ -492,7 +493,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         # Of pictures nothing is known, and of words too little: `--min` hides none of them.
         return replace(answer, hits=tuple(replace(hit, probability=None) for hit in hits))
-    return _with_confidence(answer, asked, said, expected, rows)
+    return _with_confidence(answer, asked, said, expected, counted)
 
 
 def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
@@ -532,7 +533,7 @@ def _with_confidence(
     Args:
         said: probability that any line is meant.
         expected: how many of the ten best moments have a line that is meant, on average.
-        rows: the moments of the hits.
+        rows: the best moments, ten at least where there are so many.
     """
     prior = 0.5 if asked.prior is None else asked.prior
     pictures = answer.present
@@ -559,12 +560,13 @@ def _with_confidence(
     )
     absent = answer.status == "probably not here" and said < SURE
     sure = status_of(hits, known)
+    enough = np.inf if known.reference and said < CONFIDENT else CONFIDENT
     return replace(
         answer,
         hits=hits,
         status="probably not here" if absent and sure != "confident" else sure,
         present=present,
-        answerable="no" if absent else "yes" if present >= CONFIDENT else "unknown",
+        answerable="no" if absent else "yes" if present >= enough else "unknown",
         confidence=known,
         unrated="",
     )

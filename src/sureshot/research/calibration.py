@@ -78,8 +78,10 @@ def calibrate(
     tested = read_source(source, notes)
     check_unseen(scorer, tested)
     features = encode(tested, scorer, notes, cache=cache)
+    kinds_asked = asked(scorer, features, cache)
     card = fit_card(
-        asked(scorer, features, cache),
+        kinds_asked,
+        of=[0] * len(kinds_asked),
         model=scorer.fingerprint,
         bank=None if scorer.bank is None else scorer.bank.digest,
         dataset=features.split.title(),
@@ -87,9 +89,7 @@ def calibrate(
         source="reference",
         photos=all(item.path.suffix.lower() in PHOTO_SUFFIXES for item in features.split.items),
     )
-    count = len(features.videos)  # every kind is about the same ones
-    card = replace(card, valid_for=replace(card.valid_for, videos=count))
-    done = Calibrated(card=card, gallery=count)
+    done = Calibrated(card=card, gallery=len(features.videos))
     return done if file is None else done.saved(file)
 
 

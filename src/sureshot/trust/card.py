@@ -472,6 +472,7 @@ class Calibration:
         *,
         results: int | None = RESULTS,
         prior: float | None = None,
+        whole: Bool[np.ndarray, " queries"] | None = None,
     ) -> tuple[Int[np.ndarray, "queries results"], Float64[np.ndarray, "queries results"]]:
         """Columns of the best videos, best first, and the probability that each is right.
 
@@ -483,6 +484,8 @@ class Calibration:
         Args:
             results: number of videos of each query; all if None.
             prior: as of `p_present`; 1 gives the probabilities for what is known to be here.
+            whole: whether these are the scores of all that is there, though ``about`` counts it
+                otherwise, as windows of which several are one moment.
         """
         order, signals = result_signals(scores, about, results=results)
         probability = self.later.probability(signals)
@@ -490,9 +493,11 @@ class Calibration:
         probability = np.minimum.accumulate(probability, axis=1)
         if order.shape == scores.shape:
             listed = np.isfinite(np.take_along_axis(scores, order, axis=1))
-            count = listed.sum(axis=1) if about.videos is None else about.videos
-            whole = np.minimum((probability * listed).sum(axis=1), 1.0)
-            probability /= np.where(count < self.valid_for.smallest, whole, 1.0)[:, None]
+            count = listed.sum(axis=1)
+            if about.videos is not None:
+                count = np.where(False if whole is None else whole, count, about.videos)
+            total = np.minimum((probability * listed).sum(axis=1), 1.0)
+            probability /= np.where(count < self.valid_for.smallest, total, 1.0)[:, None]
         here = self.p_present(scores, about, prior=prior)[:, None]
         return order, here * probability
 

@@ -151,7 +151,8 @@ def labelled(
     Args:
         scores: finite scores that order all videos of a gallery: similarities, minus the hub
             correction where there is one.
-        video: number of the video, or of the group of near copies, that a query belongs to.
+        video: number of the video, or of the group of near copies, that a query belongs to; of
+            several kinds of queries about the same videos, the same numbers.
     """
     none = np.zeros(len(scores))
     apart = none if about.background is None else about.background
@@ -171,9 +172,7 @@ def labelled(
             "None of the labelled queries has a relevant video in the gallery, so there is nothing "
             "to calibrate on; label queries whose videos are there."
         )
-    _, number = np.unique(video, return_inverse=True)
-    known = Labelled(scores=scores, relevant=relevant, video=number, about=about)
-    return known.of(there)
+    return Labelled(scores=scores, relevant=relevant, video=video, about=about).of(there)
 
 
 QUERIES = 50  # fewer are not calibrated on
@@ -190,6 +189,7 @@ _MISSED = 1 / 12  # share of the queries with an answer that are called absent; 
 def fit_card(
     galleries: Sequence[Labelled],
     *,
+    of: Sequence[int] | None = None,
     model: str = "",
     bank: str | None = None,
     dataset: str = "",
@@ -203,6 +203,8 @@ def fit_card(
     Args:
         galleries: labelled queries that no model was trained on or chosen by. Of all, or of none,
             the background and the number of words are known.
+        of: number of the data set of each gallery: several kinds of queries may be about the same
+            videos. None: each is of another one.
         model: fingerprint of what gave the scores.
         bank: fingerprint of the hub correction; None without one.
         source, photos: as of `sureshot.trust.card.Validity`.
@@ -214,7 +216,10 @@ def fit_card(
     _check_enough(galleries)
     parts = [part.at_most(_FITTED, rng) for part in galleries]
     each = sum(len(part.video) for part in parts) / len(parts)  # of every data set in the fit
-    cases = _Cases.joined([_Cases.of(part, number, each, rng) for number, part in enumerate(parts)])
+    of = range(len(parts)) if of is None else of
+    cases = _Cases.joined(
+        [_Cases.of(part, number, each, rng) for number, part in zip(of, parts, strict=True)]
+    )
     kinds = [len(np.unique(cases.video[cases.few == few])) for few in (False, True)]
     if min(kinds) < _OF_A_KIND:  # the fewer say nothing by themselves, and count with the others
         cases = replace(cases, few=np.zeros_like(cases.few))
@@ -229,7 +234,7 @@ def fit_card(
             smallest=int(cases.size.min()),
             largest=int(cases.size.max()),
             queries=sum(len(part.video) for part in galleries),
-            videos=sum(part.video_count for part in galleries),
+            videos=len({(n, v) for n, part in zip(of, galleries, strict=True) for v in part.video}),
             background=known.background is not None,
             words=known.words is not None,
             common=known.common is not None,
@@ -449,6 +454,7 @@ class JudgedQuery:
         right: whether each of these is right: 1 right, 0 wrong, -1 not known.
         about: what else is known of the query, and the size of the library.
         absent: whether somebody said that nothing in the library is right.
+        present: whether a right video is known, which may be none of the hits.
         searched: whether it is one of somebody's searches, which tells how often what they look for
             is here; a query of a list of right answers does not.
     """
@@ -457,6 +463,7 @@ class JudgedQuery:
     right: Int[np.ndarray, " hits"]
     about: QueryContext
     absent: bool = False
+    present: bool = False
     searched: bool = True
 
     @property
@@ -604,12 +611,13 @@ def adapt(card: Calibration, judged: Sequence[JudgedQuery]) -> Calibration:
 
 def _here(card: Calibration, query: JudgedQuery, says_so: bool) -> float:
     """Probability that something in the library is right for a judged query."""
-    if query.absent or says_so or (query.right == 1).any():
+    if query.absent or query.present or says_so or (query.right == 1).any():
         return 0.0 if query.absent else 1.0
     row = query.scores[None]
-    _, each = card.p_right(row, query.about, results=max(query.seen, 1), prior=1)
-    missed = card.p_present(row, query.about)[0] * np.prod(1 - each)
-    return float(missed / (missed + 1 - card.p_present(row, query.about)[0]))
+    (order,), (each,) = card.p_right(row, query.about, results=None, prior=1)
+    here = card.p_present(row, query.about)[0]
+    missed = here * np.prod(1 - each[query.right[order] == 0])
+    return float(missed / (missed + 1 - here))
 
 
 def _later(

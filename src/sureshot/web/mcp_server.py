@@ -73,7 +73,7 @@ class FoundMoments(BaseModel):
 
     sentence: str = Field(description="How far to trust the result, in words.")
     probability: float | None = Field(
-        description="That the first moment is right, 0 to 1; null if not calibrated."
+        description="That the best moment is right, 0 to 1; null if not calibrated."
     )
     present: float | None = Field(
         description="That what was asked for is in these videos, 0 to 1; null if not calibrated."

@@ -3,7 +3,7 @@
 import os
 import threading
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import date
 from typing import Annotated, Any, Literal
 
@@ -183,10 +183,15 @@ async def _page(
     def run() -> dict[str, Any]:
         wanted = asdict(options) | {"limit": limit, "folder": session.among(folder)}
         answer = find(session.searcher(), **wanted)
-        values = answer.to_dict()
         has_more = len(answer) == limit and limit < _MOST
-        hits = [hit for hit in values["hits"] if hit["rank"] > done]
-        return values | {"hits": hits, "next": str(limit) if has_more else None}
+        if done:  # a longer list may have other moments of a video among its first ones
+            before = find(session.searcher(), **wanted | {"limit": done})
+            seen = {(hit.path, hit.start) for hit in before}
+            new = [hit for hit in answer if (hit.path, hit.start) not in seen]
+            ranks = sorted(hit.rank for hit in new)
+            new = [replace(hit, rank=done + 1 + ranks.index(hit.rank)) for hit in new]
+            answer = replace(answer, hits=tuple(new))
+        return answer.to_dict() | {"next": str(limit) if has_more else None}
 
     return json_reply(await queue.run(request, run))
 

@@ -37,7 +37,7 @@ def test_the_summary_says_what_was_learned(calibrate, tmp_path):
     own = Calibration.from_json((tmp_path / "card.json").read_text("utf-8")).personal
     assert (own.queries, own.absent) == (190, 40)
     assert lines[1].startswith(
-        f"Of what is here the first hit was right {100 * own.right:.0f}% of the time."
+        f"Where it was here, the first hit was right in {100 * own.right:.0f}% of these searches."
     )
     assert lines[-1].startswith("Card: ") and lines[-1].endswith("card.json")
 

@@ -200,7 +200,7 @@ def test_searches_for_what_is_not_here_lower_the_prior(searcher, carded, place, 
     done = calibrated(searcher, written(tmp_path / "labels", labels))
     assert done.card.personal.absent == 12 and done.card.prior == pytest.approx(50 / 112)
     assert done.card.first == carded.first
-    assert "45% of searches are taken to be for what is here" in repr(done)
+    assert "45% of searches are for what is here" in repr(done)
     # A list of right answers is no sample of searches, whether they are here or not.
     for listed in ([label(one.query, complete=True) for one in labels], place.labels[:40]):
         complete = [replace(one, complete=True) for one in listed]

@@ -9,7 +9,7 @@ from pathlib import Path
 import av
 import pytest
 
-from sureshot.errors import QueryError, StoreError
+from sureshot.errors import ArgumentError, QueryError, StoreError
 from sureshot.library.catalog import has_index, remove, reset, status
 from sureshot.library.search import open_index
 from sureshot.library.video_filter import VideoFilter
@@ -265,7 +265,7 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
 )
 def test_what_no_video_can_be_is_refused(films, wanted, said) -> None:
     for find in (films[1].search, lambda _, **kinds: films[1].like(films[0] / "1/a.mp4", **kinds)):
-        with pytest.raises(QueryError, match=re.escape(said)):
+        with pytest.raises(ArgumentError, match=re.escape(said)):
             find("red", **wanted)
 
 

@@ -111,7 +111,7 @@ def test_a_run_that_fails_is_cancelled_or_killed_says_so(jobs, tmp_path, monkeyp
     assert until(jobs, has_ended).state in ("cancelled", "done")
     jobs.start([tmp_path / "v"])
     jobs._process.kill()
-    assert until(jobs, has_ended).text.startswith("Indexing ended unexpectedly")
+    assert until(jobs, has_ended).text.startswith("Indexing broke off: the system ended it")
 
 
 def test_time_spent_paused_counts_once_and_failures_all(capsys, tmp_path) -> None:
@@ -133,7 +133,7 @@ def test_half_a_last_line_is_an_unexpected_end(jobs) -> None:
     )
     jobs._process, jobs._job = process, JobValues(state="running", folders=[])
     jobs._read(process)
-    assert jobs.state().job.text.startswith("Indexing ended unexpectedly")
+    assert jobs.state().job.text.startswith("Indexing broke off: `sureshot serve` printed why.")
 
 
 def test_the_end_of_the_server_ends_the_run(jobs, tmp_path) -> None:

@@ -140,6 +140,78 @@ def test_results_come_while_typing_and_each_search_has_its_address(page) -> None
     assert page.locator("#verdict").inner_text().startswith("Not calibrated")
 
 
+def test_back_leads_to_each_search_however_evenly_it_was_typed(page) -> None:
+    for query in ("red", "blue"):
+        page.locator("#query").fill("")
+        page.wait_for_timeout(1600)
+        page.keyboard.type(query, delay=90)
+        page.wait_for_url(f"**/?q={query}")
+        page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    for _ in range(9):  # the empty box between them, and letters of a machine that was slow
+        if page.url.endswith("?q=red"):
+            break
+        page.go_back()
+    assert page.url.endswith("?q=red")
+
+
+def test_enter_and_more_are_about_what_is_asked_not_about_what_is_still_shown(page) -> None:
+    search(page, "red")
+    held = []
+    page.route("**/api/search**", lambda route: held.append(route))
+    with page.expect_request("**/api/search?**q=blue*"):
+        page.locator("#query").fill("blue")
+    page.locator("#query").press("Enter")
+    page.evaluate("more.click()")  # where it is to be seen
+    while len(held) < 3:  # each asks anew, and none for a second page
+        page.wait_for_timeout(20)
+    assert not any("cursor" in one.request.url for one in held)
+    assert page.locator("#player").is_hidden()
+    held[-1].continue_()
+    page.unroute("**/api/search**")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    assert page.title() == "blue · Sureshot"
+
+
+def test_more_hits_leave_the_sentence_about_all_of_them(page, shop) -> None:
+    for sort in ("", "&sort=date"):
+        page.goto(f"{shop[0]}?q=blue{sort}")
+        page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+        told = page.locator("#verdict").inner_text(), page.locator("#worth").inner_text()
+        count = page.locator(".hit").count()
+        page.locator("#more").click()
+        until(page, f"hits.children.length > {count}")
+        assert told == (page.locator("#verdict").inner_text(), page.locator("#worth").inner_text())
+        assert told[0] and told[0] != told[1]
+    days = page.locator(".hit time").evaluate_all("all => all.map((one) => one.dateTime)")
+    assert days == sorted(days, reverse=True) and len(days) > count
+    ranks = [re.search(r"(\d+)\. ", text)[1] for text in page.locator(".hit").all_inner_texts()]
+    assert sorted(map(int, ranks)) == list(range(1, len(days) + 1))
+    assert page.locator("#absent").is_visible()
+    page.goto(f"{shop[0]}?q=blue&longer=0.01")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    assert page.locator("#absent").is_hidden()  # of some videos it would say nothing about others
+
+
+def test_what_this_browser_cannot_play_is_made_anew_and_played_to_its_end(page, tmp_path) -> None:
+    """A minute of a kind that is played in parts, and what the browser gives up on."""
+    page.route(
+        "**/api/media/**",
+        lambda route: (
+            route.continue_()
+            if "converted" in route.request.url
+            else route.fulfill(body="no film", content_type="video/mp4")
+        ),
+    )
+    page.route("**/api/playing/**", lambda route: route.continue_())
+    search(page, "blue")
+    with page.expect_request("**/api/playing/**converted=true*"):
+        page.locator(".hit .thumb").first.click()
+    assert colour(page) == 2
+    page.locator("#playing").get_by_text("of the video, made for this browser").wait_for()
+    page.unroute("**/api/media/**")
+    page.unroute("**/api/playing/**")
+
+
 def test_with_keys_alone(page) -> None:
     page.keyboard.type("blue")
     page.wait_for_url("**/?q=blue")  # letters typed slowly are searched for one by one
@@ -479,20 +551,20 @@ def test_rating_hides_no_hits_and_leaves_everybody_where_they_are(page, shop) ->
     page.locator(".hit").nth(5).wait_for()
     page.locator("#answer:not([aria-busy])").wait_for()
     page.locator(".hit").nth(4).locator("[data-verdict=wrong]").focus()
-    page.evaluate("scrollTo(0, 300)")
+    page.evaluate("scrollTo(0, 200)")
     with page.expect_response("**/api/search?*limit=10*"):
         page.keyboard.press("Enter")
     page.locator("#answer:not([aria-busy]) [aria-pressed=true]").wait_for()
     assert page.locator("#closest").is_hidden() and page.locator(".hit").count() > 5
     assert page.locator(".hit.chosen [data-verdict=wrong]:focus").count() == 1
-    assert page.evaluate("[hits.children[4].matches('.chosen'), scrollY]") == [True, 300]
+    assert page.evaluate("[hits.children[4].matches('.chosen'), scrollY]") == [True, 200]
     page.unroute("**/api/judge?*")
     page.unroute("**/api/search?*")
 
 
 def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.goto(f"{shop[0]}?q=blue&since=2024-02-02&until=2024-01-01")
-    page.get_by_text("The day of --since is after that of --until").wait_for()
+    page.get_by_text("The day of “Recorded since” is after that of “Recorded until”").wait_for()
     page.goto(f"{shop[0]}?like={'0' * 32}")
     page.get_by_text("There is no such video in the index").wait_for()
     page.goto(f"{shop[0]}?photo=gone.png")
@@ -513,6 +585,10 @@ def test_misspelt_words_are_corrected_and_names_found(browser, tmp_path) -> None
             page.get_by_text("Search for “elefant” instead").click()
             page.wait_for_url("**/?q=elefant&correct=false")
             page.locator("#notes").get_by_text("had “elefant”").wait_for()
+            page.locator("#filters summary").click()
+            page.locator("#sort").select_option("date")
+            page.wait_for_url("**/?q=elefant&sort=date&correct=false")
+            page.locator("#unfilter").click()
             page.locator("#query").fill("vid_2085")
             page.get_by_text("Only names were searched").wait_for()
             page.locator("#names .name").click()

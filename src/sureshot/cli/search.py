@@ -36,7 +36,7 @@ from sureshot.cli.terminal import (
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
 from sureshot.paths import absolute, exists_at, expand
-from sureshot.text import counted, decoded, plain, time_range, timecode
+from sureshot.text import counted, decoded, plain, printable, time_range, timecode
 
 if TYPE_CHECKING:
     from sureshot.library.judging import Verdict
@@ -174,7 +174,7 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
             return 0
     if as_json:
         values = [
-            {"query": one.query, "state": one.state, "right": [os.fspath(p) for p in one.relevant]}
+            {"query": one.query, "state": one.state, "right": [*map(printable, one.relevant)]}
             for one in kept
         ]
         terminal.print_json({"queries": values})
@@ -292,7 +292,7 @@ def _raw(source: int) -> Iterator[int]:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
 
 
-def converse(searcher: "Searcher", options: dict[str, Any], *, as_json: bool) -> None:
+def converse(searcher: "Searcher", options: dict[str, Any], *, as_json: bool, dated: bool) -> None:
     """Answer what is typed, query by query, until an empty line or Ctrl-D."""
     out, told = terminal.console(), False
     for query in _typed():
@@ -304,7 +304,7 @@ def converse(searcher: "Searcher", options: dict[str, Any], *, as_json: bool) ->
         if as_json:
             terminal.print_json(answer.to_dict())
             continue
-        terminal.print_answer(out, answer, is_query_shown=True)
+        terminal.print_answer(out, answer, is_query_shown=True, dated=dated)
         if not told:  # what percentages or scores are worth is said once
             terminal.print_footnote(out, answer)
             told = bool(answer.hits)
@@ -504,7 +504,7 @@ def search(
         wanted |= {"prior": prior} if prior else {}
     show = partial(_print, as_json=as_json, dated=_is_dated(sort, chosen))
     if asks:
-        converse(searcher, wanted, as_json=as_json)
+        converse(searcher, wanted, as_json=as_json, dated=_is_dated(sort, chosen))
     elif from_file is not None:
         show(searcher.search_many(lines_of(from_file), **wanted))
     else:

@@ -302,22 +302,26 @@ class Film:
             "type": self.playable.type,
             "start": self.start,
             "end": self.end,
+            "text": time_range(self.start, self.end),
         }
 
 
-def film_of(record: VideoRecord, *, at: float, start: float, end: float) -> Film:
+def film_of(
+    record: VideoRecord, *, at: float, start: float, end: float, converted: bool = False
+) -> Film:
     """What to play so that a moment of an indexed video is seen, by what its file holds.
 
     Args:
         at: second that is looked for.
         start: second at which the moment begins; it lasts until ``end``.
+        converted: for a player that plays nothing but H.264, whatever other ones play.
     """
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
     with naming(record.path):
         kind = playable(record.path)
-    if kind.way == "remux" and record.size > _REMUXED:
+    if converted or (kind.way == "remux" and record.size > _REMUXED):
         kind = Playable("clip", MP4)
     if kind.way != "clip":
         return Film(kind, 0.0, round(record.duration, 3))

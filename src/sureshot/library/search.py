@@ -704,6 +704,9 @@ def _apart(ranking: Ranking) -> list[Moment]:
 
 def _finished(answer: Answer, asked: Query) -> Answer:
     """An answer of pictures and words with what was asked about its percentages."""
+    if answer.hits and not answer.has_percentages and (asked.min or asked.present):
+        named = option("min") if asked.min else option("present", True)
+        return _noted(answer, f"There are no percentages here, so {named} changes nothing.")
     given = confidence.given_present(answer) if asked.present else answer
     return confidence.likely(given, asked.min)
 

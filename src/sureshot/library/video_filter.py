@@ -7,7 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from sureshot.errors import QueryError, option
+from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.query_checks import parse_time
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
@@ -42,12 +42,12 @@ class VideoFilter:
         longer, shorter = _seconds(self.longer, "longer"), _seconds(self.shorter, "shorter")
         since, until = _day(self.since, "since"), _day(self.until, "until")
         if longer is not None and shorter is not None and longer > shorter:
-            raise QueryError(
+            raise ArgumentError(
                 f"No video can be so long for {option('longer')} and so short for "
                 f"{option('shorter')}; exchange them."
             )
         if since is not None and until is not None and since > until:
-            raise QueryError(
+            raise ArgumentError(
                 f"The day of {option('since')} is after that of {option('until')}; exchange them."
             )
         chosen = self.folder
@@ -95,14 +95,17 @@ def by_date(sources: Sequence[str]) -> str:
 def check_sort(sort: str) -> None:
     """Refuse an order that there is none of."""
     if sort not in ("best", "date"):
-        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give best or date.")
+        raise ArgumentError(f"{option('sort')} is {plain(sort)!r}; give best or date.")
 
 
 def _seconds(length: float | str | None, name: str) -> float | None:
     if isinstance(length, str):
-        length = parse_time(length)
+        try:
+            length = parse_time(length)
+        except QueryError as error:
+            raise ArgumentError(f"{option(name)}: {error}") from None
     if length is not None and not 0 <= length < math.inf:
-        raise QueryError(f"{option(name)} is {length:g}; give seconds, 0 or more.")
+        raise ArgumentError(f"{option(name)} is {length:g}; give seconds, 0 or more.")
     return length
 
 
@@ -113,7 +116,7 @@ def _day(day: date | str | None, name: str) -> date | None:
         try:
             return date.fromisoformat(day)
         except ValueError:
-            raise QueryError(
+            raise ArgumentError(
                 f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
             ) from None
     return day

@@ -33,6 +33,7 @@ class Worker:
         self._is_cancelled = False
         self._printed = time.monotonic()
         self._paused = 0.0  # seconds
+        self._share = 0.0  # of the work that is done
 
     def run(self) -> None:
         """Index what the first line says."""
@@ -43,9 +44,15 @@ class Worker:
         except SureshotError as error:
             self._print({"state": "failed", "error": {"code": error.code, "message": str(error)}})
             return
-        state = "cancelled" if result.interrupted else "done"
-        text = " ".join([result.summary, *result.warnings])
-        self._print({"state": state, "text": text, "share": 1.0}, result)
+        state, begins = "done", ""
+        if result.interrupted:
+            state, begins = "cancelled", "Cancelled; what is indexed is kept. "
+        summary = "No videos here. Single photos are not indexed."
+        if result.found or result.failed or result.interrupted:
+            summary = result.summary
+        text = " ".join([begins + summary, *result.warnings])
+        share = self._share if result.interrupted else 1.0
+        self._print({"state": state, "text": text, "share": share}, result)
 
     def _listen(self) -> None:
         for line in sys.stdin:
@@ -74,9 +81,10 @@ class Worker:
         result = replace(result, elapsed=result.elapsed - self._paused)
         now = self._progress
         now.update(result)
-        share = round(now.done / max(now.total, 1), 4)
+        self._share = round(now.done / max(now.total, 1), 4)
         current = "" if result.current is None else printable(result.current)
-        values = {"state": state, "text": now.text + now.left, "share": share, "current": current}
+        text = now.text + now.left
+        values = {"state": state, "text": text, "share": self._share, "current": current}
         self._print(values, result)
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:

@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import unicodedata
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -84,7 +85,6 @@ class Jobs:
                     [sys.executable, "-P", "-m", "sureshot.web.index_worker"],
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.DEVNULL,
                     text=True,
                     start_new_session=True,  # Ctrl-C is for the server, which ends it in order
                 )
@@ -141,14 +141,17 @@ class Jobs:
                 if values["state"] == "running":  # may be older than an order
                     del values["state"]
                 self._update(**values)
-        process.wait()
+        code = process.wait()
         process.stdout.close()
         with self._lock:
             with contextlib.suppress(OSError):
                 process.stdin.close()
             is_last = process is self._process  # another may have been started since its last line
             if is_last and self._job is not None and self._job.state in _ACTIVE:
-                message = "Indexing ended unexpectedly; index the folder again to go on."
+                why = "`sureshot serve` printed why"
+                if code < 0:
+                    why = f"the system ended it (signal {-code}), perhaps for lack of memory"
+                message = f"Indexing broke off: {why}. Index the folder again to go on."
                 self._update(state="failed", error={"code": "system", "message": message})
         self._session.forget_videos()
 
@@ -221,7 +224,8 @@ class Roots:
 
 def _is_listed(entry: os.DirEntry[str]) -> bool:
     # A link may lead out, and a name that is not text cannot be sent back.
-    if entry.name.startswith(".") or not entry.name.isprintable():
+    odd = any(unicodedata.category(letter) in ("Cc", "Cs") for letter in entry.name)
+    if odd or entry.name.startswith("."):
         return False
     return entry.is_dir(follow_symlinks=False)
 

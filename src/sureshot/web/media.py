@@ -60,6 +60,9 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
         why = odd or f"cannot be opened: {reason_of(error)}"
         raise FileGoneError(f"{plain(path)} {why}.") from None
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
+    if request.headers.get("if-none-match") == tag:
+        opened.close()
+        return Response(None, 304, headers)
     if name is not None:
         headers["Content-Disposition"] = f"attachment; filename*=utf-8''{urllib.parse.quote(name)}"
     first, last, code = 0, size - 1, 200
@@ -215,6 +218,9 @@ Start = Annotated[
     float | None, Query(description="Second at which the moment begins.", ge=0, le=1e7)
 ]
 End = Annotated[float | None, Query(description="Second at which it ends.", ge=0, le=1e7)]
+Converted = Annotated[
+    bool, Query(description="Made anew for a browser that does not play what most do.")
+]
 
 router = APIRouter(tags=["media"])
 _film_codes: dict[int | str, dict[str, Any]] = {
@@ -233,18 +239,19 @@ def playing(
     at: At = 0.0,
     start: Start = None,
     end: End = None,
+    converted: Converted = False,
 ) -> dict[str, Any]:
     """What `/api/media` plays so that a moment is seen, and at which second that begins."""
-    asked = {"at": at, "start": start, "end": end}
+    asked = {"at": at, "start": start, "end": end, "converted": "true" if converted else None}
     query = urllib.parse.urlencode({k: v for k, v in asked.items() if v is not None})
     url = f"/api/media/{name}?{query}"
     record = session.file(name)
-    film = _film(record, at, start, end)
+    film = _film(record, at, start, end, converted)
+    values = film.to_dict() | {"url": url, "length": round(record.duration, 3), "first": None}
     first = first_part(film, at)
-    if first is None or cache.find(name, _film_name(session, record, film)):
-        return film.to_dict() | {"url": url, "first": None}
-    soon = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
-    return film.to_dict() | {"url": url, "first": soon}
+    if first is not None and not cache.find(name, _film_name(session, record, film)):
+        values["first"] = {"url": f"{url}&first=true", "start": first.start, "end": first.end}
+    return values
 
 
 @router.head("/api/media/{name}", include_in_schema=False)
@@ -260,12 +267,13 @@ async def media(
     first: Annotated[
         bool, Query(description="Of a film that must be made only the seconds seen first.")
     ] = False,
+    converted: Converted = False,
 ) -> Response:
     """The video as it is, or the film that stands for it where browsers do not play it."""
 
     def find() -> tuple[VideoRecord, Film, bool]:
         record = session.file(name)
-        film = _film(record, at, start, end)
+        film = _film(record, at, start, end, converted)
         early = first_part(film, at) if first else None
         return record, early or film, early is not None
 
@@ -322,9 +330,11 @@ def cut_film(cache: ClipCache, record: VideoRecord, start: float, end: float, ra
     )
 
 
-def _film(record: VideoRecord, at: float, start: float | None, end: float | None) -> Film:
+def _film(
+    record: VideoRecord, at: float, start: float | None, end: float | None, converted: bool
+) -> Film:
     begins, ends = at if start is None else start, at if end is None else end
-    return film_of(record, at=at, start=min(begins, at), end=max(ends, at))
+    return film_of(record, at=at, start=min(begins, at), end=max(ends, at), converted=converted)
 
 
 def _film_name(session: Session, record: VideoRecord, film: Film) -> str:

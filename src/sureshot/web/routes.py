@@ -183,15 +183,16 @@ async def _page(
     def run() -> dict[str, Any]:
         wanted = asdict(options) | {"limit": limit, "folder": session.among(folder)}
         answer = find(session.searcher(), **wanted)
-        has_more = len(answer) == limit and limit < _MOST
+        has_more, values = len(answer) == limit and limit < _MOST, answer.to_dict()
         if done:  # a longer list may have other moments of a video among its first ones
             before = find(session.searcher(), **wanted | {"limit": done})
             seen = {(hit.path, hit.start) for hit in before}
             new = [hit for hit in answer if (hit.path, hit.start) not in seen]
             ranks = sorted(hit.rank for hit in new)
             new = [replace(hit, rank=done + 1 + ranks.index(hit.rank)) for hit in new]
-            answer = replace(answer, hits=tuple(new))
-        return answer.to_dict() | {"next": str(limit) if has_more else None}
+            # What is said is of the whole list.
+            values["hits"] = replace(answer, hits=tuple(new)).to_dict()["hits"]
+        return values | {"next": str(limit) if has_more else None}
 
     return json_reply(await queue.run(request, run))
 

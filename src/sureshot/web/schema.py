@@ -170,7 +170,9 @@ FilmReply = model_of(
     without=("playable",),
     way=Literal["direct", "remux", "clip"],
     type=str,
+    text=str,
     url=str,
+    length=float,
     first=(_First | None),
 )
 StatusReply = model_of(

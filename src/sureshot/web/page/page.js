@@ -2,8 +2,9 @@
 // come from the API as the terminal prints them.
 
 const $ = (id) => document.getElementById(id);
-const FILTERS = ["folder", "longer", "shorter", "since", "until", "sort", "min", "present"];
+const OF_VIDEOS = ["folder", "longer", "shorter", "since", "until"];
 const OF_WORDS = ["min", "present"]; // filters that a picture is not looked for with
+const FILTERS = [...OF_VIDEOS, "sort", ...OF_WORDS];
 const PICTURE = ["like", "at", "frame", "photo"]; // what is looked for in place of words
 const photos = new Map(); // photos that were dropped, by the name in the address
 let answer = null; // what is shown: { hits, next, query, address, … }
@@ -66,7 +67,12 @@ function wanted(picture = null) {
   const now = [...new URLSearchParams(location.search)].filter(([name]) => PICTURE.includes(name));
   const asked = new URLSearchParams(picture ?? (q ? { q } : now));
   const sent = FILTERS.filter((name) => !ofPicture(asked) || !OF_WORDS.includes(name));
-  for (const name of sent) if ($(name).value.trim()) asked.set(name, $(name).value.trim());
+  for (const name of sent) {
+    const value = name === "folder" ? $(name).value : $(name).value.trim(); // a folder may end with a space
+    if (value.trim()) asked.set(name, value);
+  }
+  const old = new URLSearchParams(location.search);
+  if (old.has("correct") && asked.get("q") === old.get("q")) asked.set("correct", old.get("correct"));
   return asked;
 }
 
@@ -83,8 +89,14 @@ function filtered(asked) {
   for (const name of FILTERS) {
     const value = new URLSearchParams(location.search).get(name);
     if (!value) continue;
-    const number = Number(value.replace(",", ".")) * 60; // people give minutes, the server takes seconds
-    asked.set(name, name === "longer" || name === "shorter" ? (number >= 0 ? number : value) : value);
+    if (name !== "longer" && name !== "shorter") asked.set(name, value);
+    else {
+      // People give minutes, or a clock time; the server takes seconds.
+      const parts = value.replace(",", ".").split(":").map(Number);
+      const seconds = parts.reduce((sum, part) => 60 * sum + part, 0) * (parts.length > 1 ? 1 : 60);
+      if (!(seconds >= 0)) throw new Error(`“${value}” is no length; write minutes, such as 1.5, or 1:30.`);
+      asked.set(name, seconds);
+    }
   }
   return asked;
 }
@@ -106,7 +118,7 @@ function fill() {
 function request(cursor, shown) {
   const asked = new URLSearchParams(location.search);
   const page = filtered(new URLSearchParams(cursor ? { cursor } : {}));
-  if (shown) page.set("limit", Math.min(10 * Math.ceil(shown / 10), 100));
+  if (shown) page.set("limit", Math.min(10 * Math.ceil(shown / 10), 100)); // the most of one reply
   if (asked.has("like")) {
     page.set("video", asked.get("like"));
     for (const name of ["at", "frame"]) if (asked.has(name)) page.set(name, asked.get(name));
@@ -130,7 +142,8 @@ async function search(cursor = null, again = false) {
   const { signal } = asking;
   const address = location.search;
   const asked = new URLSearchParams(address);
-  const stays = cursor !== null || (again && answer?.address === address);
+  const stays = answer?.address === address && (cursor !== null || again);
+  if (!stays) cursor = null; // of what is shown, which is not what is asked for
   for (const name of OF_WORDS) $(name).disabled = ofPicture(asked);
   $("filters").classList.toggle("used", FILTERS.some((name) => asked.has(name)));
   try {
@@ -150,6 +163,8 @@ async function search(cursor = null, again = false) {
     $("answer").setAttribute("aria-busy", "true");
     const page = await ask(call[0], { ...call[1], signal });
     if (cursor) page.hits = [...answer.hits, ...page.hits];
+    if (cursor && asked.get("sort") === "date") page.hits.sort((a, b) => Date.parse(b.date) - Date.parse(a.date) || a.rank - b.rank);
+    if (cursor) for (const name of ["verdict", "note", "hint", "warnings"]) page[name] = answer[name]; // of the whole
     const before = answer;
     answer = { ...page, address };
     show(stays ? before : null);
@@ -177,8 +192,11 @@ function clear() {
   document.title = "Sureshot";
 }
 
+// A sentence of the terminal, with the options of it as they are called here.
+const inWords = (sentence) => sentence.replace(/--([a-z]+)(?![a-z-])/g, (flag, name) => (FILTERS.includes(name) ? `“${$(name).closest("label").firstChild.textContent.trim()}”` : flag));
+
 function say(sentence, kind) {
-  $("verdict").textContent = sentence;
+  $("verdict").textContent = inWords(sentence);
   $("verdict").className = kind;
 }
 
@@ -198,13 +216,15 @@ function show(before) {
   $("closest").hidden = !hide;
   $("hits").hidden = hide;
   $("more").hidden = hide || !answer.next;
-  $("absent").hidden = !new URLSearchParams(location.search).has("q") || !answer.hits.length;
-  $("worth").textContent = answer.note + (answer.hint.startsWith("Rate") ? " Rate a few searches to fit them to yours." : "");
+  const here = new URLSearchParams(location.search);
+  // Of some videos it says nothing about the others.
+  $("absent").hidden = !here.has("q") || !answer.hits.length || OF_VIDEOS.some((name) => here.has(name));
+  $("worth").textContent = (answer.note === answer.verdict ? "" : answer.note) + (answer.hint.startsWith("Rate") ? " Rate a few searches to fit them to yours." : "");
   const left = new URLSearchParams(location.search).has("min");
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
-  const warnings = answer.warnings.slice(answer.typed || !answer.verdict ? 1 : 0); // the first is said already
-  $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, note)));
+  const warnings = answer.warnings.slice((answer.typed ? 1 : 0) + (answer.verdict ? 0 : 1)); // the first are said already
+  $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, typeof note === "string" ? inWords(note) : note)));
   if (!before) named(answer).catch((error) => say(error.message, "error"));
   $("hits").replaceChildren(...answer.hits.map(row));
   choose(chosen, held && !hide && !before);
@@ -271,13 +291,15 @@ function thumbnail(address, label, act, gone = "") {
 }
 
 function row(hit, place) {
-  const thumb = thumbnail(picture(hit, hit.peak), `Play ${fileOf(hit.path)} at ${hit.text.peak}`, () => play(place), absence(hit));
+  const spoken = `${fileOf(hit.path)} at ${hit.text.peak}`;
+  const thumb = thumbnail(picture(hit, hit.peak), `Play ${spoken}`, () => play(place), absence(hit));
   if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
   const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
   const others = [hit.text.scene, ...hit.copies.map((copy) => `= ${copy.path} ${copy.text}`)].filter(Boolean);
   const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
+  const number = new URLSearchParams(location.search).has("sort") ? `${hit.rank}. ` : null;
   const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
   const said = hit.lines.map((line) => make("p", { className: "said" }, ...marked(line)));
   const deed = (text, act, attributes = {}) => {
@@ -298,18 +320,18 @@ function row(hit, place) {
     save.click();
   });
   const deeds = make("div", { className: "deeds" },
-    judgeable ? deed("Right", () => judge(place, "right"), { "aria-pressed": "false", "data-verdict": "right" }) : null,
-    judgeable ? deed("Wrong", () => judge(place, "wrong"), { "aria-pressed": "false", "data-verdict": "wrong" }) : null,
+    judgeable ? deed("Right", () => judge(place, "right"), { "aria-pressed": "false", "data-verdict": "right", "aria-label": `Right: ${spoken}` }) : null,
+    judgeable ? deed("Wrong", () => judge(place, "wrong"), { "aria-pressed": "false", "data-verdict": "wrong", "aria-label": `Wrong: ${spoken}` }) : null,
     deed("More like this", () => go(wanted({ like: hit.id, at: hit.peak }))),
     save,
     deed("Copy path", async (button) => {
-      if (!navigator.clipboard) throw new Error(`Browsers copy only from localhost or https. The path is ${hit.path}`);
-      await navigator.clipboard.writeText(hit.path);
-      button.textContent = "Copied";
+      const done = await navigator.clipboard?.writeText(hit.path).then(() => true, () => false);
+      if (done) button.textContent = "Copied";
+      else trouble.textContent = `Browsers copy only from localhost or https. The path is ${hit.path}`;
     }),
     trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
-    make("div", {}, make("p", {}, words, times), make("p", {}, name), make("p", {}, folder), ...said, ...below, deeds));
+    make("div", {}, make("p", {}, number, words, times), make("p", {}, name), make("p", {}, folder), ...said, ...below, deeds));
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }
@@ -341,7 +363,10 @@ function preview(button, image, hit) {
     const every = Math.ceil(hit.frames.length / 6);
     const times = hit.frames.filter((_, number) => number % every === 0).map((frame) => frame.time);
     let number = 0;
-    turn = setInterval(() => (image.src = picture(hit, times[number++ % times.length])), 450);
+    turn = setInterval(() => {
+      if (image.isConnected) image.src = picture(hit, times[number++ % times.length]);
+      else clearInterval(turn); // a row that was replaced is not left
+    }, 450);
   });
   button.addEventListener("pointerleave", stop);
 }
@@ -350,16 +375,21 @@ function preview(button, image, hit) {
 
 let places = 0; // folders with videos; 0 where that is not known
 
-async function shelf() {
+async function shelf(more = false) {
   const asked = filtered(new URLSearchParams());
   for (const name of ["sort", "min", "present"]) asked.delete(name); // of hits, not of videos
+  if (more) asked.set("cursor", $("rest").value);
   const found = await ask(`api/videos?${new URLSearchParams({ sort: "date", failed: false, limit: 12 })}&${asked}`);
   if (answer || new URLSearchParams(location.search).has("q")) return;
   $("shelf").hidden = !found.videos.length && !asked.size;
   const where = places > 1 && !asked.has("folder") ? ` in ${places} folders` : "";
   $("shelf-title").textContent = found.text + where + (found.failed ? `; ${found.failed} could not be indexed` : "");
-  $("latest").replaceChildren(...found.videos.map((video, place) => tile(video, place)));
-  chosen = -1;
+  $("rest").hidden = !found.next;
+  $("rest").value = found.next ?? "";
+  const before = more ? $("latest").children.length : 0;
+  if (!more) $("latest").replaceChildren();
+  $("latest").append(...found.videos.map((video, place) => tile(video, before + place)));
+  choose(more ? before : -1);
 }
 
 // When a video was recorded, and on hovering what says so.
@@ -383,19 +413,24 @@ async function folders() {
   const names = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
   places = next ? 0 : names.length; // not known where there are more videos
   $("folders").replaceChildren(...names.map((value) => make("option", { value })));
+  const most = 12;
   const button = (name) => {
     const one = make("button", { type: "button", textContent: fileOf(name) || name, title: name });
     one.addEventListener("click", () => within(name));
     return make("li", {}, one);
   };
-  $("places").replaceChildren(...(names.length > 1 ? names.slice(0, 12).map(button) : []));
+  const all = make("button", { type: "button", textContent: `${names.length - most} more folders` });
+  all.addEventListener("click", () => $("places").replaceChildren(...names.map(button)));
+  const shown = names.length > most + 1 ? [...names.slice(0, most).map(button), make("li", {}, all)] : names.map(button);
+  $("places").replaceChildren(...(names.length > 1 ? shown : []));
 }
 
 // --- playing ------------------------------------------------------------------------------------
 
 let playing = new AbortController(); // what plays asks with it: nothing is made or started for a film that was left
 
-async function play(place, hit = answer.hits[place]) {
+// Plays a hit from its best second, or another one; `converted` where this browser cannot play it as it is.
+async function play(place, hit = answer.hits[place], at = hit.peak, converted = false) {
   playing.abort();
   playing = new AbortController();
   const { signal } = playing;
@@ -405,18 +440,18 @@ async function play(place, hit = answer.hits[place]) {
   $("player").hidden = false;
   $("playing").textContent = `${hit.path} · ${hit.text.range}${hit.text.peak ? `, best at ${hit.text.peak}` : ""}`;
   const video = $("video");
-  video.poster = picture(hit, hit.peak);
+  video.poster = picture(hit, at);
   video.removeAttribute("src");
   video.load();
   try {
-    const asked = new URLSearchParams({ at: hit.peak, start: hit.start, end: hit.end });
+    const asked = new URLSearchParams({ at, start: hit.start, end: hit.end, ...(converted ? { converted } : {}) });
     const found = await ask(`api/playing/${hit.id}?${asked}`, { signal });
     const { url, start } = found.first ?? found;
-    film = { ...found, hit, from: start, wish: null, lines: [] };
+    film = { ...found, hit, converted, from: start, wish: null, lines: [] };
     captions(film, signal);
+    if (found.way === "clip") $("playing").textContent += ` · ${found.text} of the video, made for this browser`;
     $("player").classList.toggle("early", found.first !== null);
-    video.src = url;
-    video.currentTime = Math.max(hit.peak - start, 0);
+    begin(url, Math.max(at - start, 0));
     if (found.first) whole(film, signal);
     await video.play();
   } catch (error) {
@@ -424,12 +459,22 @@ async function play(place, hit = answer.hits[place]) {
   }
 }
 
+// Some browsers forget a time that is set before they know the film.
+function begin(url, second) {
+  const video = $("video");
+  video.onloadedmetadata = () => Math.abs(video.currentTime - second) > 0.1 && (video.currentTime = second);
+  video.src = url;
+  video.currentTime = second;
+}
+
 // What is said and written, shown below the film while it plays.
 async function captions(one, signal) {
   const known = await ask(`api/lines/${one.hit.id}`, { signal }).catch(() => ({ lines: [] }));
-  const languages = known.lines.filter((line) => line.source !== "picture").map((line) => line.language);
-  const shown = one.hit.lines?.[0]?.language ?? languages[0];
-  one.lines = known.lines.filter((line) => line.source !== "picture" && line.language === shown);
+  const all = known.lines.filter((line) => line.source !== "picture");
+  const found = one.hit.lines?.[0];
+  const alike = (line, other) => line.source === other?.source && line.language === other.language;
+  const track = all.find((line) => alike(line, found)) ?? all.find((line) => line.source === "subtitles") ?? all[0];
+  one.lines = all.filter((line) => alike(line, track));
   if (film === one) $("caption").hidden = !one.lines.length;
 }
 
@@ -445,8 +490,7 @@ async function whole(one, signal) {
   if (film !== one) return;
   if (poster) video.poster = poster;
   one.from = one.start;
-  video.src = one.url;
-  video.currentTime = at - one.start;
+  begin(one.url, at - one.start);
   $("player").classList.remove("early");
   if (goes) await video.play().catch(() => null);
 }
@@ -463,18 +507,20 @@ function seek(second) {
   const video = $("video");
   const last = film.from + (video.duration || 0);
   if (second >= film.from && second <= last) video.currentTime = second - film.from;
-  else film.wish = second; // not made yet
+  else if (second >= film.start && second <= film.end) film.wish = second; // not made yet
+  else play(chosen, film.hit, second, film.converted); // in another part
 }
 
 $("video").addEventListener("error", async () => {
   if (!film || !$("video").getAttribute("src")) return;
-  $("playing").textContent = (await refusal($("video").src)) ?? "This browser cannot play this video.";
+  const one = film;
+  const trouble = await refusal($("video").src);
+  if (film !== one) return;
+  if (!trouble && one.way !== "clip") return play(chosen, one.hit, one.hit.peak, true);
+  $("playing").textContent = trouble ?? "This browser cannot play this video.";
 });
 
-function place(seconds) {
-  const length = film.end - film.start;
-  return `${(100 * Math.min(Math.max(seconds - film.start, 0), length)) / length}%`;
-}
+const place = (seconds) => `${(100 * Math.min(Math.max(seconds, 0), film.length)) / film.length}%`;
 
 $("video").addEventListener("timeupdate", () => {
   if (!film) return;
@@ -485,26 +531,27 @@ $("video").addEventListener("timeupdate", () => {
   const now = film.lines.filter((line) => line.start <= seconds && seconds < line.end);
   $("caption").textContent = now.map((line) => line.text).join("\n");
   $("now").style.left = place(seconds);
-  $("track").setAttribute("aria-valuemax", Math.round(film.end));
+  $("track").setAttribute("aria-valuemax", Math.round(film.length));
   $("track").setAttribute("aria-valuenow", Math.round(seconds));
   $("track").setAttribute("aria-valuetext", `second ${Math.round(seconds)}; the moment is ${hit.text.range}`);
 });
 
 $("track").addEventListener("click", (event) => {
   const box = $("track").getBoundingClientRect();
-  if (film) seek(film.start + ((event.clientX - box.left) / box.width) * (film.end - film.start));
+  if (film) seek(((event.clientX - box.left) / box.width) * film.length);
 });
 
 $("track").addEventListener("keydown", (event) => {
-  const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+  const step = { ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1, Home: -Infinity, End: Infinity }[event.key];
   if (step && film) {
-    seek(Math.min(Math.max($("video").currentTime + film.from + step, film.start), film.end));
+    seek(Math.min(Math.max($("video").currentTime + film.from + step, 0), film.length));
     event.stopPropagation();
     event.preventDefault();
   }
 });
 
 function close() {
+  if (film && chosen >= 0 && $("player").contains(document.activeElement)) choose(chosen);
   film = null;
   playing.abort();
   $("video").pause();
@@ -544,10 +591,13 @@ addEventListener("keydown", (event) => {
   if (!typing) {
     Object.assign(acts, {
       "/": () => $("query").focus(),
-      y: () => open && chosen >= 0 && judge(chosen, "right"),
-      n: () => open && chosen >= 0 && judge(chosen, "wrong"),
     });
-    if (film && !/^(BUTTON|SUMMARY|A|VIDEO)$/.test(event.target.tagName.replace("BUTTON", event.target.classList.contains("thumb") ? "" : "BUTTON"))) {
+    if (open && chosen >= 0 && !event.target.closest("header, #indexing")) {
+      Object.assign(acts, { y: () => judge(chosen, "right"), n: () => judge(chosen, "wrong") });
+    }
+    if (event.target === $("video")) for (const name of ["ArrowDown", "ArrowUp"]) delete acts[name]; // its volume
+    const ofFilm = event.target.classList.contains("thumb") && film?.hit.id === answer?.hits[chosen]?.id && film?.hit.start === answer?.hits[chosen]?.start;
+    if (film && (ofFilm || !/^(BUTTON|SUMMARY|A|VIDEO)$/.test(event.target.tagName))) {
       acts[" "] = () => ($("video").paused ? $("video").play() : $("video").pause());
     }
   }
@@ -557,22 +607,33 @@ addEventListener("keydown", (event) => {
   acts[event.key]();
 });
 
-let pending = null;
+let pending = null; // the timer of letters that were not searched for yet
+let fresh = false; // whether these begin another search; the letters of one share an entry of the history
 $("query").addEventListener("input", () => {
   clearTimeout(pending);
-  const replace = Date.now() - typed < 1500; // letters of one search share an entry of the history
+  fresh = (pending !== null && fresh) || Date.now() - typed >= 1500;
   typed = Date.now();
-  pending = setTimeout(() => go(wanted(), replace), 180);
+  pending = setTimeout(() => {
+    pending = null;
+    go(wanted(), !fresh);
+  }, 180);
 });
 
 $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   clearTimeout(pending);
-  if ($("query").value.trim() === new URLSearchParams(location.search).get("q") && answer?.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
-  go(wanted());
+  const isShown = answer?.address === location.search && $("query").value.trim() === new URLSearchParams(location.search).get("q");
+  if (isShown && answer.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
+  go(wanted(), pending !== null && !fresh);
+  pending = null;
 });
 
-for (const name of FILTERS) $(name).addEventListener("change", () => go(wanted()));
+for (const name of FILTERS) {
+  $(name).addEventListener("change", () => {
+    const isHalf = $(name).type === "date" && $(name).value && $(name).value < "1000"; // 0002, 0020, 0202, 2024
+    if (!isHalf) go(wanted());
+  });
+}
 $("unfilter").addEventListener("click", () => {
   for (const name of FILTERS) $(name).value = "";
   go(wanted());
@@ -582,6 +643,7 @@ $("weak").addEventListener("click", () => {
   go(wanted());
 });
 $("more").addEventListener("click", () => search(answer.next));
+$("rest").addEventListener("click", () => shelf(true));
 $("closest").addEventListener("click", () => {
   $("closest").hidden = true;
   $("hits").hidden = false;
@@ -598,7 +660,10 @@ function ofPhoto(file) {
   go(wanted({ photo: file.name }));
 }
 
-$("photo").addEventListener("change", () => ofPhoto($("photo").files[0]));
+$("photo").addEventListener("change", () => {
+  ofPhoto($("photo").files[0]);
+  $("photo").value = ""; // or else the same one again would be no change
+});
 addEventListener("dragover", (event) => {
   event.preventDefault();
   document.body.classList.add("dropping");
@@ -675,7 +740,10 @@ async function manage(open) {
 async function held() {
   try {
     const state = await ask("api/status");
-    $("held").textContent = state.summary;
+    const lines = state.summary.split("\n").map((line) => make("p", {}, make("strong", { textContent: line.slice(0, 12).trim() }), ` ${line.slice(12)}`));
+    const isSmall = (line) => /^(Index|Model|Windows|On disk) /.test(line.textContent);
+    const small = make("details", {}, make("summary", { textContent: "Details" }), ...lines.filter(isSmall));
+    $("held").replaceChildren(...lines.filter((line) => !isSmall(line)), small);
     list("unread", "could not be indexed", state.failed);
     return state.videos;
   } catch (error) {
@@ -695,6 +763,7 @@ async function browse(folder) {
   try {
     const found = await ask(`api/folders?${new URLSearchParams(folder ? { folder } : {})}`);
     here = found.folder;
+    const pressed = $("below").contains(document.activeElement);
     const step = (text, path) => {
       const button = make("button", { type: "button", textContent: text });
       button.addEventListener("click", () => browse(path));
@@ -704,6 +773,7 @@ async function browse(folder) {
     $("start").hidden = here === null;
     const up = here === null ? [] : [step("↑ up", found.above)];
     $("below").replaceChildren(...up, ...found.folders.map((one) => step(one.name, one.path)));
+    if (pressed) $("here").focus(); // the button that was pressed is gone
     $("trouble").textContent = "";
   } catch (error) {
     $("trouble").textContent = error.message;
@@ -738,7 +808,9 @@ function progress(now) {
   if (!job) return;
   const going = isGoing(job);
   $("bar").value = job.share;
-  $("progress").textContent = job.text;
+  $("progress").textContent = job.state === "paused" ? `Paused: ${job.text}` : job.text;
+  if ($("state").dataset.state !== job.state) $("state").textContent = `Indexing is ${job.state}`; // what is read out
+  $("state").dataset.state = job.state;
   $("current").textContent = going ? job.current : "";
   $("pause").hidden = $("cancel").hidden = !going;
   $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";

@@ -143,6 +143,7 @@ class System(nn.Module):
     Attributes:
         Config: dataclass of its settings, the table ``[system]`` of a recipe.
         weights: factor of each named loss in the objective.
+        contrasts: the losses that tell right pairs from wrong ones, with which DVTR may do away.
         reads_words: whether it reads word tokens, which a stem may leave out.
         passes: how often training goes through the data in an epoch.
         vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
@@ -160,6 +161,7 @@ class System(nn.Module):
 
     Config: ClassVar[type[Any]]
     weights: Mapping[str, float] = {"similarity": 1.0}
+    contrasts: frozenset[str] = frozenset({"similarity"})
     reads_words = True
     passes = 1
     vector_width: int | None = None

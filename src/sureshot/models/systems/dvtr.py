@@ -92,7 +92,8 @@ class DvtrConfig(SystemConfig):
         base: the system it is put on: its ``name`` and its own settings.
         mode: ``well_posed`` or ``paper``.
         loss: ``own``, the losses of the system as they are, their negatives weighed; or what takes
-            the place of all of them: the ``contrastive`` loss of its score, or the ``triplet`` loss.
+            the place of those that contrast pairs, see `System.contrasts`: the ``contrastive`` loss
+            of its score, or the ``triplet`` loss. Others stay, weighed.
         uncertainty: what eta is: that of the ``wasserstein`` distance; ``pcme``, the probability
             that samples do not match, as PCME learns it; and three controls: ``none``, eta = 1
             and a single pass; ``shuffled``, the etas of a batch dealt to other negatives; and
@@ -139,10 +140,12 @@ class Dvtr(System):
         nn.Module.__init__(self)  # the logit scale is that of the base
         self.config, self.base = config, base
         self.printed_mode = config.mode == "paper"
+        self._dropped = frozenset() if config.loss == "own" else base.contrasts
         self.learns = config.uncertainty not in ("none", "oracle")
         self.reads_truth = base.reads_truth or config.uncertainty == "oracle"
         self.passes = 2 if self.learns and config.alternate else 1
-        kept = base.weights if config.loss == "own" else {"similarity": 1.0}
+        kept = {name: w for name, w in base.weights.items() if name not in self._dropped}
+        kept |= {"similarity": 1.0} if self._dropped else {}
         self.weights: Mapping[str, float] = merged(kept, dict.fromkeys(_LOSSES, 1.0))
         literal, pcme = self.printed_mode, config.uncertainty == "pcme"
         whole = base.vector_width or width
@@ -237,7 +240,7 @@ class Dvtr(System):
         """In the first pass those of the Gaussians and of eta, in the second those of the base.
 
         The base's come with its negatives weighed, by ``eta`` too where it is given. With
-        ``contrastive`` and ``triplet`` there is one loss of its score in place of all of them.
+        ``contrastive`` and ``triplet`` one loss of its score stands for those that contrast pairs.
         """
         estimation: dict[str, Scalar] = {}
         if self._number != 1 and self.learns:
@@ -247,10 +250,10 @@ class Dvtr(System):
         if self.config.uncertainty != "none":
             own = self._eta_in_training(texts, videos, generator)
             eta = own if eta is None else own * eta
-        if self.config.loss == "own":
-            losses = self.base.losses(texts, videos, generator, eta)
-        else:
-            losses = {"similarity": self._debiased(self.base.similarity(texts, videos), eta)}
+        losses = self.base.losses(texts, videos, generator, eta)
+        if self._dropped:
+            losses = {name: loss for name, loss in losses.items() if name not in self._dropped}
+            losses["similarity"] = self._debiased(self.base.similarity(texts, videos), eta)
         return merged(estimation, losses)
 
     def seen_vectors(self, texts: Codes, videos: Codes) -> Videos:

@@ -54,7 +54,8 @@ def test_videos_in_a_bucket_are_indexed_as_files_are(films: Bucket, library, tmp
     assert (len(reads), films.sent < 2 * size + 20_000) == (10, True)
     assert windows(tmp_path / "db") == windows(library.db)
     films.asked.clear()
-    again = sureshot.index("s3://films/my films", db=tmp_path / "db", prune=True)
+    twice = ["s3://films/my films", "s3://films/my films/red.mp4"]  # each of them once
+    again = sureshot.index(twice, db=tmp_path / "db", prune=True)
     assert (again.found, again.unchanged, again.pruned) == (5, 5, 0)
     assert not [asked for asked in films.asked if asked.is_read]
     assert len(films.asked) < 15  # by folders, whatever number of videos there is

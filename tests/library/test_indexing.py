@@ -294,7 +294,9 @@ def test_pruning_leaves_an_unplugged_drive_alone(store: Store, library: Path) ->
     assert len(known(store)) == 3
 
 
-@pytest.mark.parametrize("left", ["an empty folder", "no folder", "a folder of disks"])
+@pytest.mark.parametrize(
+    "left", ["an empty folder", "no folder", "a folder of disks", "a disk mounted by hand"]
+)
 def test_pruning_leaves_a_disk_alone_that_is_not_mounted(
     store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, left: str
 ) -> None:
@@ -302,12 +304,12 @@ def test_pruning_leaves_a_disk_alone_that_is_not_mounted(
     disk = library / "disk"
     (library / "a").rename(disk)
     run(store, library)
-    if left == "a folder of disks":
+    if left in ("a folder of disks", "a disk mounted by hand"):
         monkeypatch.setattr(discover, "_FOR_DISKS", {str(library)})
     else:
         monkeypatch.setattr(discover, "_mounts", lambda: (str(disk),))
     shutil.rmtree(disk)
-    if left == "an empty folder":
+    if left in ("an empty folder", "a disk mounted by hand"):
         disk.mkdir()
     (library / "b" / "0.mp4").unlink()
     result, _ = run(store, library, prune=True)

@@ -20,7 +20,7 @@ from sureshot.library.clips import export
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.timelines import FORMATS, read_moment
 from sureshot.media.timecode import frame_number, read_timing, timecode
-from tests.clips import film, greys, patterns, remuxed
+from tests.clips import coloured, film, greys, patterns, remuxed
 
 opentimelineio = lazy_loader.load("opentimelineio")
 
@@ -267,6 +267,16 @@ def test_mpv_plays_what_is_written(odd, cinema, tmp_path, format):
     seen = [float(line) for line in (tmp_path / "seen").read_text().split()]
     # mpv knows no times in a playlist, and plays the whole videos.
     assert seen == pytest.approx([2.0] if format == "mpv" else [4.0, 4.0], abs=0.1)
+
+
+def test_a_moment_after_the_length_that_a_file_states_keeps_its_own(tmp_path):
+    """Of two recordings in one file the length of one is stated."""
+    parts = [coloured(tmp_path / f"{n}.ts", ["red"], seconds=3).read_bytes() for n in range(2)]
+    (tmp_path / "both.ts").write_bytes(b"".join(parts))
+    hit = Hit(rank=1, path=tmp_path / "both.ts", start=4.0, end=5.0, score=0.5)
+    moment = read_moment(hit, "red", 4.0, 5.0)
+    first, last = moment.frames
+    assert (moment.start, moment.end, last > first) == (4.0, 5.0, True)
 
 
 def test_what_is_gone_or_has_no_frames_to_count_is_named(camera, tmp_path):

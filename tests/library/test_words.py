@@ -187,6 +187,15 @@ def test_only_what_changed_is_read_again_and_no_frame_is_encoded(tmp_path, video
     assert search(tmp_path, "trout")[0].source == "frames"
 
 
+def test_words_of_a_file_that_was_replaced_are_forgotten(tmp_path, videos, run):
+    run()
+    assert search(tmp_path, "swordfish")[0].lines
+    (videos / "film.en.srt").unlink()
+    coloured(videos / "film.mp4", ["blue", "white"], seconds=4, rate=5)
+    run(words="none")
+    assert not any(hit.lines for hit in search(tmp_path, "swordfish"))
+
+
 def test_lines_go_where_their_video_goes(tmp_path, videos, run):
     run()
     (videos / "film.mp4").rename(videos / "other.mp4")

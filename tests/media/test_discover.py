@@ -99,6 +99,12 @@ def test_hidden_files_and_folders_are_left_out_below_a_folder(tmp_path):
     assert names(tmp_path / ".a.mp4", tmp_path / ".trash") == [".a.mp4", "c.mp4"]
 
 
+def test_a_mod_is_a_film_of_a_camcorder_or_none_at_all(tmp_path):
+    put(tmp_path / "MOV001.MOD").write_bytes(b"\0\0\1\xba rest")
+    put(tmp_path / "go.mod").write_text("module example")
+    assert names(tmp_path) == ["MOV001.MOD"]
+
+
 def test_a_file_is_found_once_however_often_it_is_named_or_linked(tmp_path):
     path = put(tmp_path / "videos" / "a.mp4")
     (tmp_path / "videos" / "b.mp4").hardlink_to(path)

@@ -226,6 +226,29 @@ def test_the_way_goes_by_what_the_file_holds(kind, tmp_path) -> None:
     )
 
 
+def test_a_film_whose_clock_begins_late_is_laid_anew_from_zero(tmp_path) -> None:
+    """Browsers count from 0 of the clock, and would be 20 s off."""
+    times = range(20_000, 22_000, 100)
+    late = film(tmp_path / "a.webm", patterns(20), times=times, codec="libvpx-vp9")
+    assert playable(late).way == "remux"
+    remux(late, tmp_path / "a.mp4")
+    with av.open(tmp_path / "a.mp4") as made:
+        seen = [frame.time for frame in made.decode(video=0)]
+    assert len(seen) == 20 and seen[0] == pytest.approx(0, abs=0.2)
+    soon = film(tmp_path / "b.webm", patterns(20), times=range(0, 2000, 100), codec="libvpx-vp9")
+    assert playable(soon).way == "direct"
+
+
+def test_two_recordings_in_one_file_are_played_one_after_the_other(tmp_path) -> None:
+    parts = [film(tmp_path / f"{n}.ts", patterns(20), rate=10).read_bytes() for n in range(2)]
+    (tmp_path / "both.ts").write_bytes(b"".join(parts))
+    assert playable(tmp_path / "both.ts").way == "remux"
+    remux(tmp_path / "both.ts", tmp_path / "both.mp4")
+    with av.open(tmp_path / "both.mp4") as made:
+        seen = [frame.time for frame in made.decode(video=0)]
+    assert len(seen) == 40 and seen == sorted(seen) and seen[-1] == pytest.approx(3.9, abs=0.3)
+
+
 def test_colours_that_browsers_do_not_show_are_encoded_anew(tmp_path) -> None:
     assert playable(film(tmp_path / "a.mp4", patterns(4), pixels="yuv444p")).way == "clip"
     assert playable(film(tmp_path / "b.mp4", patterns(4), pixels="yuv420p10le")).way == "clip"

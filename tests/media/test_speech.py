@@ -76,6 +76,34 @@ def test_lines_are_timed_from_the_first_picture_over_pieces_and_late_sound(
     assert done == sorted(done) and done[-1] == pytest.approx(24, abs=0.2)
 
 
+def test_sound_that_changes_its_form_is_heard_on(tmp_path):
+    """As broadcasts do between a film and advertisements."""
+    parts = []
+    for name, layout, rate in (("a", "mono", 48_000), ("b", "stereo", 44_100)):
+        with av.open(tmp_path / f"{name}.ts", "w") as out:
+            video = out.add_stream("mpeg2video", rate=25)
+            video.width, video.height, video.pix_fmt = 32, 32, "yuv420p"
+            track = out.add_stream("mp2", rate=rate, layout=layout)
+            for number, picture in enumerate(greys([40.0] * 25, (32, 32))):
+                frame = av.VideoFrame.from_ndarray(picture, format="rgb24")
+                frame.pts, frame.time_base = number, Fraction(1, 25)
+                out.mux(video.encode(frame))
+            out.mux(video.encode(None))
+            heard = av.AudioFrame(format="s16", layout=layout, samples=rate)
+            for plane in heard.planes:
+                plane.update(bytes(plane.buffer_size))
+            heard.sample_rate, heard.pts, heard.time_base = rate, 0, Fraction(1, rate)
+            fifo = av.AudioFifo()
+            fifo.write(heard)
+            for piece in fifo.read_many(1152):
+                out.mux(track.encode(piece))
+            out.mux(track.encode(None))
+        parts.append((tmp_path / f"{name}.ts").read_bytes())
+    (tmp_path / "both.ts").write_bytes(b"".join(parts))
+    heard = sum(len(part) for part in speech._samples(tmp_path / "both.ts"))
+    assert heard / 16_000 == pytest.approx(2, abs=0.2)
+
+
 def test_sentences_end_at_stops_and_silences_and_somewhere():
     texts = [" It", " rains.", " Come", " in", " now"]
     times = [(0, 0.4), (0.5, 1), (1.1, 1.4), (1.5, 1.8), (5, 5.5)]

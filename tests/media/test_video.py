@@ -403,6 +403,21 @@ def test_damage_in_the_middle_costs_a_few_frames_and_leaves_a_note(tmp_path, suf
     assert frames[-1].time == pytest.approx(79 / rate, abs=0.5)
 
 
+def test_what_comes_after_a_long_hole_is_read(tmp_path):
+    """As where pieces of a download are missing: 400 packets in a row are nothing."""
+    noise = np.random.default_rng(0).integers(0, 256, (600, 32, 32, 3), np.uint8)
+    clip = film(tmp_path / "a.mp4", noise, rate=25, every=500)
+    with av.open(clip) as container:
+        parts = [(p.pos, p.size) for p in container.demux(video=0) if p.size]
+    data = bytearray(clip.read_bytes())
+    for position, size in parts[60:460]:
+        data[position : position + size] = bytes(size)
+    clip.write_bytes(bytes(data))
+    video, frames = read(clip)
+    assert "is damaged near" in video.note
+    assert frames[-1].time == pytest.approx(599 / 25, abs=0.1) and len(frames) > 150
+
+
 def test_a_frame_that_damage_delays_does_not_move_those_after_it(tmp_path):
     # Found with three holes in a small clip: a late frame looked like a clock set back.
     clip = coloured(tmp_path / "a.mp4", ["red", "green", "blue"])

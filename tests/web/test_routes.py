@@ -63,6 +63,23 @@ def test_a_field_that_there_is_none_of_is_refused(visitor, red) -> None:
     assert visitor.head(f"/api/media/{red}?first=true").status_code == 200
 
 
+def test_a_folder_of_frames_is_removed_without_the_videos_in_it(tmp_path) -> None:
+    """As the folder of a camera is one, with two photos next to its videos."""
+    folder = tmp_path / "100CANON"
+    folder.mkdir()
+    for number in range(2):
+        Image.new("RGB", (64, 48), "red").save(folder / f"IMG_{number}.JPG")
+    coloured(folder / "MVI_3.mp4", ["blue"], rate=5)
+    index(str(tmp_path / "db"), folder)
+    with visiting(tmp_path / "db", tmp_path / "films") as visitor:
+        address = f"/api/videos/{video_id(folder)}"
+        refused = visitor.delete(address, params={"exclude": True}, headers=ALLOWED)
+        assert (refused.status_code, "left out, too" in refused.text) == (400, True)
+        assert visitor.delete(address, headers=ALLOWED).json()["removed"] == 1
+        (left,) = visitor.get("/api/videos").json()["videos"]
+        assert left["path"].endswith("MVI_3.mp4")
+
+
 def test_no_page_repeats_a_moment_or_leaves_one_out(tmp_path, monkeypatch) -> None:
     """A long list has more moments of one film, and better ones than those of a short list."""
     (tmp_path / "videos").mkdir()

@@ -199,11 +199,13 @@ def remove(
     *,
     db: str | Path | None = None,
     exclude: bool = False,
+    alone: bool = False,
 ) -> int:
     """Forget videos, or those of folders; all or, where a path is not indexed, none. How many.
 
     With ``exclude`` indexing leaves the paths out from now on, until ``include`` of
-    `sureshot.index` takes that back.
+    `sureshot.index` takes that back. With ``alone`` the paths are videos: of a folder of frames
+    other videos in it stay.
     """
     # A text is one path: its first letter may be the /, below which everything is.
     tops = [absolute(path) for path in as_list(paths)]
@@ -211,7 +213,13 @@ def remove(
     records, chosen = store.videos(), dict[Path, VideoRecord]()
     left, wanted = dict.fromkeys(tops), frozenset(tops)
     for record in records:
-        if named := wanted.intersection((record.path, *record.path.parents)):
+        around = () if alone and not exclude else record.path.parents
+        if named := wanted.intersection((record.path, *around)):
+            if alone and record.path not in named:
+                raise QueryError(
+                    f"{plain(record.path)} and others in that folder would be left out, too; "
+                    f"`sureshot remove --exclude` does that."
+                )
             chosen[record.path] = record
             for top in named:
                 left.pop(top, None)

@@ -218,13 +218,15 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
         raise SureshotError(f"exists already; {option('overwrite', True)} replaces it")
 
 
-_CONTAINERS = (".mp4", ".m4v", ".mov", ".mkv", ".webm", ".avi", ".mxf", ".ts", ".mpg", ".flv")
+_CONTAINERS = {suffix: suffix for suffix in (
+    ".mp4", ".mov", ".mkv", ".webm", ".avi", ".mxf", ".ts", ".mts", ".m2ts", ".mpg", ".flv", ".wmv",
+    ".asf", ".3gp", ".3g2", ".ogv",
+)} | {".m4v": ".mp4", ".vob": ".mpg"}  # fmt: skip
 
 
 def _container(source: Path) -> str:
     """Suffix of the container that the streams of a video are copied into."""
-    suffix = source.suffix.lower()
-    return suffix if suffix in _CONTAINERS else ".mkv"
+    return _CONTAINERS.get(source.suffix.lower(), ".mkv")
 
 
 def _copy(source: Path, start: float, end: float, target: Path) -> None:

@@ -256,7 +256,9 @@ class Run:
 
     def _has_moved(self, twin: VideoRecord) -> bool:
         """Whether a video whose content is elsewhere, too, is no longer where it was."""
-        return not (is_on_disk(twin) or is_unplugged(twin.path) or not self._shard.has(twin.path))
+        if is_silent(twin.path) or not self._shard.has(twin.path):
+            return False
+        return not (is_on_disk(twin) or is_unplugged(twin.path))
 
     def take(self, packed: StagedVideo | VideoProgress) -> None:
         """Commit a video, now or with those that come within a second; or note how far one is."""

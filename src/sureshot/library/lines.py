@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
-from sureshot.errors import ArgumentError, SureshotError, VideoError, option
+from sureshot.errors import ArgumentError, SureshotError, VideoError, first_line, option
 from sureshot.library.results import Indexed
 from sureshot.media import lines, subtitles
 from sureshot.media.discover import Source as VideoSource
@@ -212,6 +212,11 @@ class _Run:
             if error.transient:
                 return None
             result.left_out.append((one.video.path, f"{TITLES[one.source]}: {error}"))
+        except SureshotError:  # of the model, not of this video
+            raise
+        except Exception as error:  # what nobody foresaw in one video ends no run
+            fault = f"{TITLES[one.source]}: cannot be read ({first_line(error)})"
+            result.left_out.append((one.video.path, fault))
         if found:
             self._count(one.source, len(found))
         return WordsRead(

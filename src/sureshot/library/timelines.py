@@ -15,7 +15,7 @@ import re
 import urllib.parse
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,10 @@ def read_moment(hit: Hit, query: str, start: float, end: float) -> Moment:
                 raise VideoError("does not exist; was it moved, or is a drive missing?")
         try:
             timing = read_timing(hit.path)
-            end = min(end, float(timing.length / timing.rate))
+            if start < timing.length / timing.rate:
+                end = min(end, float(timing.length / timing.rate))
+            else:  # no length is stated, or that of one of several recordings in the file
+                timing = replace(timing, length=math.ceil(end * timing.rate))
         except VideoError as error:
             fault = str(error)
     return Moment(hit=hit, query=query, start=start, end=end, timing=timing, fault=fault)

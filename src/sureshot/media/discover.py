@@ -24,7 +24,9 @@ from sureshot.text import composed, plain
 VIDEO_SUFFIXES = frozenset({
     ".mp4", ".m4v", ".mov", ".qt", ".mkv", ".webm", ".avi", ".mpg", ".mpeg", ".mpe", ".m1v", ".m2v",
     ".vob", ".ts", ".mts", ".m2ts", ".wmv", ".asf", ".flv", ".f4v", ".ogv", ".ogm", ".3gp", ".3g2",
-    ".gif", ".apng", ".mxf", ".rm", ".rmvb", ".divx", ".dv", ".y4m", ".nut",
+    ".gif", ".apng", ".mxf", ".rm", ".rmvb", ".divx", ".dv", ".y4m", ".nut", ".m2t", ".trp", ".tod",
+    ".mod", ".wtv", ".dvr-ms", ".dav", ".insv", ".amv", ".ivf", ".m2p", ".h264", ".264", ".hevc",
+    ".265", ".mjpeg",
 })
 # fmt: on
 IMAGE_SUFFIXES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
@@ -82,12 +84,16 @@ def discover(
         leave_out: whether a file that may be a video, or a folder with all below it, is skipped.
     """
     seen: set[int] = set()
+    objects: set[Path] = set()
     for path in paths:
         top = absolute(path)
         if leave_out(top):
             continue
         if isinstance(top, ObjectPath):
-            yield from _objects(top, leave_out)
+            for found in _objects(top, leave_out):
+                if found.path not in objects:
+                    objects.add(found.path)
+                    yield found
             continue
         try:
             top.stat()
@@ -172,8 +178,13 @@ def is_unplugged(path: Path) -> bool:
     if isinstance(path, ObjectPath):
         return False
     here = next((parent for parent in path.parents if is_folder(parent)), Path("/"))
-    if str(here) in _FOR_DISKS or str(here.parent) in _BY_USER:
+    of_user = str(here.parent) in _BY_USER and here != path.parent
+    if str(here) in _FOR_DISKS or of_user:
         return not os.path.ismount(here)
+    is_for_disk = str(here.parent) in _FOR_DISKS or str(here.parent.parent) in _BY_USER
+    if is_for_disk and not os.path.ismount(here):  # where one was mounted by hand, or another way
+        with contextlib.suppress(OSError):
+            return not os.listdir(here)  # noqa: PTH208
     return any(path.is_relative_to(place) and not os.path.ismount(place) for place in _mounts())
 
 
@@ -284,6 +295,8 @@ def worth_a_look(entry: Path) -> bool:
         return False
     if suffix not in VIDEO_SUFFIXES:
         return is_folder(entry)
+    if suffix == ".mod":  # of camcorders; the same ending has music, and what Go programs need
+        return _head(entry, b"\0\0\1\xba").startswith(b"\0\0\1\xba")
     return suffix not in _TYPESCRIPT or _may_be_mpeg_ts(entry)
 
 
@@ -323,13 +336,21 @@ def _reason(path: Path, error: OSError) -> str:
     return reason_of(error)
 
 
-def _may_be_mpeg_ts(path: Path) -> bool:
-    """Whether a file has a sync byte in each of its first packets, wherever they begin."""
+def _head(path: Path, expected: bytes) -> bytes:
+    """So many first bytes of a file as are expected; those, where the file cannot be read.
+
+    Whoever decodes it meets the same error and reports it.
+    """
     try:
         with open_regular(path) as file:
-            head = file.read(4 * max(_PACKETS)) or b""
+            return file.read(len(expected)) or b""
     except OSError:
-        return True  # whoever decodes it meets the same error and reports it
+        return expected
+
+
+def _may_be_mpeg_ts(path: Path) -> bool:
+    """Whether a file has a sync byte in each of its first packets, wherever they begin."""
+    head = _head(path, bytes([0x47]) * 4 * max(_PACKETS))
     syncs = (head[first::length] for length in _PACKETS for first in range(length))
     return any(len(column) > 2 and set(column) == {0x47} for column in syncs)
 

@@ -33,7 +33,14 @@ from sureshot.media.discover import open_regular
 from sureshot.media.frames import is_photo, read_image
 from sureshot.media.mp4 import Picture, Sound, write_clip
 from sureshot.media.timecode import read_timing
-from sureshot.media.video import UNSEEKABLE, file_size, frames_in, picture_stream, unreadable
+from sureshot.media.video import (
+    UNSEEKABLE,
+    Clock,
+    file_size,
+    frames_in,
+    picture_stream,
+    unreadable,
+)
 from sureshot.paths import is_folder_at
 from sureshot.text import plain
 
@@ -265,11 +272,13 @@ def remux(path: Path, target: Path) -> None:
         streams = [*source.streams.video[:1], *source.streams.audio[:1]]
         # Opaque: for a codec that is decoded by a library (dav1d, opus) there is no encoder here.
         copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
+        clocks = {s.index: Clock(s) for s in streams}  # set back between two recordings in one file
         try:
             for packet in _ordered(source.demux(streams)):
+                clocks[packet.stream_index].correct(packet)
                 packet.stream = copies[packet.stream_index]
                 copy.mux(packet)
-        except av.error.InvalidDataError as error:
+        except av.error.FFmpegError as error:
             raise unreadable(error) from None
 
 
@@ -295,7 +304,8 @@ def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
     with suppress(VideoError):
         timing = read_timing(path)
     with _sought(path, start) as (source, packets, zero), av.open(str(target), "w") as copy:
-        streams = [picture_stream(source), *source.streams.audio]
+        heard = [sound for sound in source.streams.audio if sound.codec_context]  # known ones
+        streams = [picture_stream(source), *heard]
         copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
         if timing and timing.first:
             first = timing.timecode(round(start * timing.rate))
@@ -401,9 +411,10 @@ def _way(container: Any, path: Path) -> Playable:
     if len(heard) != len(sounds):
         return _CLIP
     name = container.format.name
+    late = abs(began) > _LATE  # browsers count from 0 of the file's clock
     if "mp4" in name and codec in _IN_MP4 and _HEARD[MP4].issuperset(heard):
-        return Playable("direct", MP4)
-    if name == "matroska,webm" and _is_webm(path) and codec != "h264":
+        return Playable("remux" if late else "direct", MP4)
+    if name == "matroska,webm" and _is_webm(path) and codec != "h264" and not late:
         return Playable("direct", WEBM) if _HEARD[WEBM].issuperset(heard) else _CLIP
     if name in _REMUXED and codec in _IN_MP4 and _HEARD[MP4].issuperset(heard):
         return Playable("remux", MP4)

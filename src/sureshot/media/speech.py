@@ -180,9 +180,12 @@ def _samples(video: Path) -> Iterator[Float32[np.ndarray, " samples"]]:
             if stream.codec_context is None:
                 raise VideoError("has sound of a codec that this build of ffmpeg cannot decode")
             first = float((picture.start_time or 0) * (picture.time_base or 0))
-            resampler = av.AudioResampler(format="flt", layout="mono", rate=_RATE)
-            done = 0
+            shape, resampler, done = None, av.AudioResampler(), 0
             for frame in within_budget(_frames(container, stream), budget):
+                now = frame.format.name, frame.layout.name, frame.sample_rate
+                if now != shape:  # of advertisements, in what was broadcast
+                    shape = now
+                    resampler = av.AudioResampler(format="flt", layout="mono", rate=_RATE)
                 for heard in resampler.resample(frame):
                     samples = heard.to_ndarray().reshape(-1)
                     late = _late(frame, first, done)

@@ -44,7 +44,7 @@ class Clock:
     """
 
     def __init__(self, stream: Any) -> None:
-        rate = stream.average_rate or stream.guessed_rate
+        rate = getattr(stream, "average_rate", 0) or getattr(stream, "guessed_rate", 0)
         self._step = 1 / float(rate) if rate and 0.001 < float(rate) < 1000 else _DEFAULT_STEP
         self._tick = float(stream.time_base or 0)
         self._ahead = 0.0  # seconds that packets are moved by
@@ -87,7 +87,6 @@ class Clock:
 
 
 _LARGE = 700  # pixels of the shorter side of frames that are shrunk to less than half
-_MAX_DAMAGE = 200  # packets in a row that fail before the rest is given up
 _CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the end without a note
 # Formats whose head states a length, which is not guessed from what there is of the file.
 _STATING = frozenset({"matroska,webm", "flv", "mov,mp4,m4a,3gp,3g2,mj2"})
@@ -208,11 +207,13 @@ def _open_file(
         # What it smooths, edges of blocks, hardly shows in a picture that is shrunk so much.
         context.options = {**context.options, "skip_loop_filter": "all"}
     clock = Clock(stream)
-    # Without a known length there is no index to seek by, and times are mere guesses.
-    if video.duration and container.format.name not in UNSEEKABLE:
+    # Without a known length times are mere guesses, but for Matroska, where each cluster has one.
+    timed = video.duration or container.format.name == "matroska,webm"
+    if timed and container.format.name not in UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
     stated = _stated_duration(container, stream, source.path)
     packets = _packets(video, container, stream, clock, budget, stated)
+    packets = (p for p in packets if p.size or p.pts is None)  # an empty one repeats a picture
     # A keyframe of a GIF is one by name only.
     spares = decode == "auto" and container.format.name not in UNSEEKABLE
     needed = Needed(packets, context, gap) if spares else None
@@ -274,18 +275,14 @@ def _decode(
 ) -> Iterator[Frame]:
     """Frames in the order shown."""
     ratio, scalers = _pixel_ratio(stream), Scalers()
-    damaged, any_frame = 0, False
+    any_frame = False
     for packet in packets if needed is None else needed:
         try:
             frames = packet.decode()
             if needed is not None and packet is needed.empty:
                 stream.codec_context.flush_buffers()
-            damaged = 0
-        except av.error.FFmpegError:
-            damaged += 1
+        except av.error.FFmpegError:  # as many as there may be: the budget of time bounds them
             video.remark_damage(clock.now)
-            if damaged > _MAX_DAMAGE:
-                break
             continue
         for frame in frames:
             if frame.width < 1 or frame.height < 1:
@@ -343,8 +340,10 @@ def _packets(
 
 
 def _remark_early_end(video: Video, stream: Any, stated: float, until: float) -> None:
+    start = float((stream.start_time or 0) * (stream.time_base or 0))
+    until -= min(start, 0.0)  # of a recording in which the clock of its broadcast ran over
     if stated - until > max(_CUT_SHORT, 0.02 * stated):
-        start = float((stream.start_time or 0) * (stream.time_base or 0))
+        start = max(start, 0.0)
         before = start if start < until else 0.0  # Matroska counts from 0 of its clock
         video.remark(f"ends early: {until - before:.0f} s of {stated - before:.0f} s")
 
@@ -521,7 +520,7 @@ def _open_before(
         with open_video(source, decode="all") as video:
             if room:
                 room.take(video.held)
-            aim = min(time, video.duration) - back
+            aim = min(time, video.duration or time) - back
             sought = aim > 0 and video.seek(aim)
             try:
                 first = next(video.frames)

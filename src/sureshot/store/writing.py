@@ -125,11 +125,24 @@ def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> Non
 
         tables.commit("windows", act)
         tables.sync()
+    changed = _changed(tables, [video.record for video in encoded])
     tables.upsert("videos", video_rows([video.record for video in videos], header))
+    if changed:  # what was said and written in the file that was there before
+        tables.drop("lines", _of(changed))
     # Failed ones last: killed between the two, no row must claim windows that are gone.
     for name in tables.names[:-1] if failed else ():
         if tables.count(name, _of(failed)):
             tables.drop(name, _of(failed))
+
+
+def _changed(tables: Tables, records: Sequence[VideoRecord]) -> list[str]:
+    """Ids of videos that have lines perhaps, and another content than before."""
+    if "lines" not in tables.names or not records:
+        return []
+    digests = {record.id: record.digest for record in records}
+    condition = f"id IN ({id_list(list(digests))})"
+    rows = tables.use("videos", lambda t: t.to_table(["id", "digest"], condition).to_pylist())
+    return [row["id"] for row in rows if row["digest"] and row["digest"] != digests[row["id"]]]
 
 
 def drop_videos(tables: Tables, known: Sequence[VideoRecord]) -> None:

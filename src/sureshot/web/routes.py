@@ -308,7 +308,7 @@ def remove(
 ) -> RemovedReply:
     """Remove a video from the index. Its file is not touched."""
     path = session.video(name).path
-    removed = catalog.remove([path], db=session.options.db, exclude=exclude)
+    removed = catalog.remove([path], db=session.options.db, exclude=exclude, alone=True)
     session.forget_videos()
     return RemovedReply(removed=removed)
 

@@ -42,6 +42,10 @@ class Notes:
         self.lines.append(text)
         self._progress.line(text)
 
+    def warn(self, text: str) -> None:
+        """The same of what nobody may miss, also where other sentences are dropped."""
+        Notes.line(self, text)
+
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         """Pass it on."""
         self._progress.update(what, done, total, more)

@@ -104,7 +104,10 @@ def test_re_ranking_that_cannot_be_is_refused_before_anything_is_read(evaluate, 
     with pytest.raises(ArgumentError, match="--gamma is -1; it must be a number from 0 on"):
         evaluate("tiny", root=gone, post=["duq_printed"], gamma=-1.0)
     with pytest.raises(ArgumentError, match="--gamma is nan; it must"):
-        evaluate("tiny", root=gone, gamma=float("nan"))
+        evaluate("tiny", root=gone, post=["duq_printed"], gamma=float("nan"))
+    for given in ({"gamma": 0.2, "post": ["dsl"]}, {"bank": 5}):  # which nothing would read
+        with pytest.raises(ArgumentError, match=r"is about --post .*; add one, or leave --"):
+            evaluate("tiny", root=gone, **given)
     with pytest.raises(
         ArgumentError, match="duq_candidates, nnn, qb_norm look at training captions"
     ):

@@ -117,6 +117,10 @@ def train(
     from sureshot import research
 
     if dry_run:
+        if to or resume or cache:
+            raise typer.BadParameter(
+                "--dry-run writes nothing; leave out --to, --resume and --cache with it."
+            )
         with Bar(console(err=True)) as bar:
             found = research.dry_run(recipe, settings=settings or (), progress=bar)
         return print_result(found, as_json=as_json)
@@ -187,9 +191,17 @@ def evaluate(
         ),
     ] = None,
     gamma: Annotated[
-        float, typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ.")
-    ] = 0.1,
-    bank: Bank = 2000,
+        float | None,
+        typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ; else 0.1."),
+    ] = None,
+    bank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Training captions for qb_norm, nnn and duq_candidates; else 2000.",
+        ),
+    ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME", help="Published rows of this method; published: all."),
@@ -372,7 +384,9 @@ def reproduce(
 
     if dry_run and table is not None:
         with Bar(console(err=True)) as bar:
-            cost = research.forecast(table, plan, to=to, seeds=seeds, claims=claims, progress=bar)
+            cost = research.forecast(
+                table, plan, to=to, seeds=seeds, claims=claims, part=part, progress=bar
+            )
         return print_result(cost, as_json=as_json)
     exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
     if not listed:

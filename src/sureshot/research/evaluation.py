@@ -254,8 +254,8 @@ def evaluate(
     experts: str | Path | None = None,
     frames: int | None = None,
     post: Sequence[str] = (),
-    gamma: float = 0.1,
-    bank: int = 2000,
+    gamma: float | None = None,
+    bank: int | None = None,
     against: Sequence[str] = (),
     trec: str | Path | None = None,
     record: bool = False,
@@ -302,7 +302,8 @@ def evaluate(
         SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
             Whatever can be known before videos are decoded is said before.
     """
-    _check_arguments(data, post, against, gamma)
+    _check_arguments(data, post, against, gamma, bank)
+    gamma, bank = 0.1 if gamma is None else gamma, bank or 2000
     for name, given in (("card", card), ("plots", plots), ("absent", absent)):
         if given is not None and not trust:
             raise ArgumentError(
@@ -430,9 +431,20 @@ def read_card(path: Path, scorer: Scorer) -> Calibration:
     return card
 
 
-def _check_arguments(data: str, post: Sequence[str], against: Sequence[str], gamma: float) -> None:
-    """Refuse what no report can show."""
-    if not 0 <= gamma < math.inf:
+def _check_arguments(
+    data: str, post: Sequence[str], against: Sequence[str], gamma: float | None, bank: int | None
+) -> None:
+    """Refuse what no report can show, and what nothing would read."""
+    for name, given, readers in (
+        ("gamma", gamma, (PRINTED, CANDIDATES)),
+        ("bank", bank, sorted(BANKED)),
+    ):
+        if given is not None and not {*readers} & {*post}:
+            raise ArgumentError(
+                f"{option(name)} is about {option('post')} {' or '.join(readers)}; add one, or "
+                f"leave {option(name)} out."
+            )
+    if gamma is not None and not 0 <= gamma < math.inf:
         raise ArgumentError(f"{option('gamma')} is {gamma:g}; it must be a number from 0 on.")
     for name in post:
         if name not in POST:

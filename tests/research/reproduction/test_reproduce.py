@@ -36,6 +36,10 @@ def test_kept_runs_are_done(place, tmp_path):
     research.reproduce(
         "duq-s3", place / "plan.toml", to=tmp_path, seeds=1, part="1/2", cache=place / "cache"
     )
+    (half,) = research.forecast(
+        "duq-s3", place / "plan.toml", to=tmp_path, seeds=1, part="2/2"
+    ).tables
+    assert (half.runs, half.kept) == (2, 0)
     cost = research.forecast("duq-s3", place / "plan.toml", to=tmp_path, seeds=1)
     (one,) = cost.tables
     assert (one.runs, one.kept, one.steps) == (4, 2, 2 * 2)

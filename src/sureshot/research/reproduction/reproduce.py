@@ -110,11 +110,10 @@ def reproduce(
             message says which files go where), or runs diverged; the others are kept, and with
             ``all`` the other tables are made.
     """
-    tables = _tables(table, claims=claims)
+    tables, share = _tables(table, claims=claims), _share(part)
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
-    share = WHOLE if part is None else Shard.parse(part, "part")
-    path, some = _required(plan), slice(share.number - 1, None, share.of)
+    path = _required(plan)
     runs: dict[str, tuple[Run, ...]] = {}
     files: list[Path] = []
     diverged: list[str] = []
@@ -123,7 +122,7 @@ def reproduce(
         if rank() == 0:
             unpack_runs(Path(to))
         work = _Reproducer(
-            PlanData(path, cache=cache, claims=claims), path, Path(to), seeds, some, notes
+            PlanData(path, cache=cache, claims=claims), path, Path(to), seeds, share, notes
         )
         for one in tables:
             try:
@@ -171,13 +170,13 @@ class _Reproducer:
     plan: Path
     folder: Path
     seeds: int
-    part: slice  # the share of the runs to make; all of them where its step is 1
+    part: Shard  # the share of the runs to make
     notes: Notes
 
     @property
     def writes(self) -> bool:
         """Whether this process writes pages."""
-        return self.part.step == 1 and rank() == 0
+        return self.part.of == 1 and rank() == 0
 
     def make(self, table: Table, runs: dict[str, tuple[Run, ...]]) -> list[Path]:
         """Make a table or figure; its runs are added by page, its files are returned."""
@@ -221,12 +220,7 @@ class _Reproducer:
         """Make the runs of a page, those that can be made if some diverge."""
         made, lost = [], list[str]()
         every = planned_runs(table, target, self.seeds, self.data)
-        # Rows that differ in post-processing alone are one run, which only one part may make.
-        unlike = list[Recipe]()
-        for _, recipe in every:
-            unlike += [] if recipe in unlike else [recipe]
-        own = unlike[self.part]
-        wanted = [one for one in every if one[1] in own]
+        wanted = _own(every, target, self.data, self.part)
         for number, (variant, recipe) in enumerate(wanted):
             one = f"{variant.name}, seed {recipe.training.seed}"
             self.notes.update("runs", number, len(wanted), f", {page}: {one}")
@@ -291,7 +285,7 @@ class _Reproducer:
             raise _MissingDataError(str(error)) from None
         rows: dict[str, list[dict[str, Any]]] = {}
         wanted = [(variant, seed) for seed in range(self.seeds) for variant in table.variants]
-        for variant, seed in wanted[self.part]:
+        for variant, seed in wanted[self.part.number - 1 :: self.part.of]:
             self.notes.line(f"{table.name}: {variant.name}, seed {seed}")
             rows.setdefault(variant.name, []).append(self.answer_run(variant, seed, questions))
         if not self.writes:
@@ -341,7 +335,7 @@ class _Reproducer:
 
     def figure(self, figure: Table, target: Target) -> list[Path]:
         """Train the systems of a figure and write NAME.png and NAME.svg, on the test split."""
-        if self.part.step > 1:
+        if self.part.of > 1:
             raise ArgumentError(f"A figure is not made in parts; leave out {option('part')}.")
         rows, _ = self.data.rows(figure, target)
         recipe, *others = (self.data.recipe(row, 0, target) for row in rows)
@@ -473,6 +467,23 @@ class Forecast:
         return values
 
 
+def _share(part: str | None) -> Shard:
+    """The share of the runs that is to be made."""
+    return WHOLE if part is None else Shard.parse(part, "part")
+
+
+def _own(
+    planned: Sequence[tuple[Variant, Recipe]], target: Target, data: PlanData, share: Shard
+) -> list[tuple[Variant, Recipe]]:
+    """The planned runs of a share.
+
+    Rows that differ in post-processing alone are one run, which only one share makes.
+    """
+    keys = [key_of(recipe, target, data) for _, recipe in planned]
+    own = list(dict.fromkeys(keys))[share.number - 1 :: share.of]
+    return [one for one, key in zip(planned, keys, strict=True) if key in own]
+
+
 def forecast(
     table: str,
     plan: str | Path | None,
@@ -480,6 +491,7 @@ def forecast(
     to: str | Path = "results",
     seeds: int = 3,
     claims: bool = False,
+    part: str | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row; arguments as of `reproduce`.
@@ -489,7 +501,7 @@ def forecast(
         SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
             the plan has no data for the table.
     """
-    tables = _tables(table, claims=claims)
+    tables, share = _tables(table, claims=claims), _share(part)
     data, kept = PlanData(_required(plan), claims=claims), kept_keys(Path(to))
     seen: set[str] = set()
     rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
@@ -501,7 +513,8 @@ def forecast(
         missing += [sentence for sentence in lacking if sentence not in missing]
         fresh, left = 0, []
         for target in targets:
-            for variant, recipe in planned_runs(one, target, seeds, data):
+            planned = planned_runs(one, target, seeds, data)
+            for variant, recipe in _own(planned, target, data, share):
                 key = key_of(recipe, target, data)
                 if key in seen:
                     continue

@@ -190,7 +190,7 @@ class Task(ABC):
 
         videos = sum(len(split.items) for split in self.splits)
         if advice := self.model.system.advice(videos):
-            notes.line(advice)
+            notes.warn(advice)
         with pairs:
             fitted = loop.fit(
                 self.model,
@@ -205,8 +205,10 @@ class Task(ABC):
                 fixed=self.fixed(),
                 on_step=on_step,
             )
-        for line in [*fitted.notes, *_list_unreadable(pairs, folder)]:
+        for line in fitted.notes:
             notes.line(line)
+        for line in _list_unreadable(pairs, folder):
+            notes.warn(line)
         if rank() == 0:
             self.recipe.save(folder / RECIPE)
             if self.held is not None and bank:

@@ -47,6 +47,11 @@ def same(one, other):
     return one.keys() == other.keys() and all((one[name] == other[name]).all() for name in one)
 
 
+def test_an_estimate_takes_no_folder_that_it_would_not_write_to(train, tmp_path):
+    ran = train("--dry-run", "--to", tmp_path / "run")
+    assert ran.code == 2 and "--dry-run writes nothing; leave out --to" in ran.err
+
+
 def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     ran = train("--to", tmp_path / "run")
     assert ran.code == 0

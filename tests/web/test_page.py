@@ -142,6 +142,7 @@ def test_results_come_while_typing_and_each_search_has_its_address(page) -> None
 
 def test_back_leads_to_each_search_however_evenly_it_was_typed(page) -> None:
     for query in ("red", "blue"):
+        page.wait_for_timeout(1600)  # letters that come sooner are of the search before
         page.locator("#query").fill("")
         page.wait_for_timeout(1600)
         page.keyboard.type(query, delay=90)

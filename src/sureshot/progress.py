@@ -43,7 +43,7 @@ class Notes:
         self._progress.line(text)
 
     def warn(self, text: str) -> None:
-        """The same of what nobody may miss, also where other sentences are dropped."""
+        """Keep a warning and pass it on, even where other sentences are dropped."""
         Notes.line(self, text)
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:

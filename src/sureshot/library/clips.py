@@ -316,7 +316,7 @@ def film_of(
     Args:
         at: second that is looked for.
         start: second at which the moment begins; it lasts until ``end``.
-        converted: for a player that plays nothing but H.264, whatever other ones play.
+        converted: encode it as H.264 even if most browsers play the file as it is.
     """
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")

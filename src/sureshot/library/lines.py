@@ -214,7 +214,7 @@ class _Run:
             result.left_out.append((one.video.path, f"{TITLES[one.source]}: {error}"))
         except SureshotError:  # of the model, not of this video
             raise
-        except Exception as error:  # what nobody foresaw in one video ends no run
+        except Exception as error:  # one broken video must not end the run
             fault = f"{TITLES[one.source]}: cannot be read ({first_line(error)})"
             result.left_out.append((one.video.path, fault))
         if found:

@@ -219,7 +219,7 @@ Start = Annotated[
 ]
 End = Annotated[float | None, Query(description="Second at which it ends.", ge=0, le=1e7)]
 Converted = Annotated[
-    bool, Query(description="Made anew for a browser that does not play what most do.")
+    bool, Query(description="Convert it, for a browser that cannot play the file as it is.")
 ]
 
 router = APIRouter(tags=["media"])

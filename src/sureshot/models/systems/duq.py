@@ -12,7 +12,10 @@ minimises
 Differs:
     In both modes a score never sees a label. The paper's distance takes the minimum over samples
     for matched pairs and the maximum for others; at test that is unknown, and random features
-    would be retrieved perfectly. ``paper`` therefore uses it in the training loss only.
+    would be retrieved perfectly. ``paper`` therefore uses it in the training loss only, and scores
+    by the expected distance, as :math:`(1 - d/2)\,s`. The printed :math:`(1 - d)\,s` turns a
+    ranking round where a model puts all pairs further apart than 1, and nothing in the printed
+    losses keeps it from that: one of ten seeds did (results/limits.md). `Duq.printed` has it.
 
     In both modes the score of a pair does not depend on the rest of the gallery. The factors
     :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
@@ -207,13 +210,14 @@ class Duq(PooledSystem):
         return codes | self.video_branch(whole, tokens.frames, tokens.mask)._asdict()
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
-        """Score of every pair: s + w (1 - d), or (1 - d) s as printed; s alone without a branch."""
+        """Score of every pair: s + w (1 - d), in paper mode (1 - d/2) s, without a branch s."""
         feature = self.feature(texts, videos)
         if not self.config.branch:
             return feature
-        closeness = 1 - self.expected(texts, videos)
-        weight = self.config.closeness
-        return closeness * feature if self.printed_mode else feature + weight * closeness
+        distance = self.expected(texts, videos)
+        if self.printed_mode:
+            return (1 - distance / 2) * feature
+        return feature + self.config.closeness * (1 - distance)
 
     def feature(self, texts: Codes, videos: Codes) -> Scores:
         """s, the cosine of the feature branch, in [-1, 1]."""

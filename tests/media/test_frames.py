@@ -159,6 +159,53 @@ def test_an_unusual_colour_matrix_costs_colours_not_the_video(matrix):
     assert image.mean() == pytest.approx(120, abs=45)
 
 
+def hdr(transfer, picture):
+    """A frame whose code values are those of a picture, as film and phones write HDR."""
+    frame = av.VideoFrame.from_ndarray(picture, "rgb24")
+    frame.color_trc = transfer
+    return FileFrame(0.0, frame, 1.0, Scalers())
+
+
+def test_hdr_looks_as_on_an_ordinary_display():
+    # A white sheet (BT.2408: 58 % of PQ, 75 % of HLG), a tenth of its light, and black.
+    sheets = {16: (148, 92, 0), 18: (191, 87, 0)}
+    seen = {}
+    for transfer, codes in sheets.items():
+        picture = np.repeat(np.array(codes, np.uint8)[:, None], 16, 0).repeat(16, 1)
+        image = hdr(transfer, np.repeat(picture[..., None], 3, 2)).image(48)
+        assert np.ptp(image, axis=-1).max() <= 1  # grey stays grey
+        seen[transfer] = image[8::16, 8, 0].astype(int)
+        white, tenth, black = seen[transfer]
+        assert 195 < white < 235  # brighter things than paper have room
+        assert tenth == pytest.approx(255 * 0.1 ** (1 / 2.4), abs=5)
+        assert black == 0
+    assert seen[16] == pytest.approx(seen[18], abs=3)
+
+
+@pytest.mark.parametrize("transfer", [16, 18])
+def test_colours_of_hdr_are_as_strong_as_they_were(transfer):
+    # BT.2020 writes a green of BT.709 as a paler one.
+    picture = np.full((16, 16, 3), (110, 140, 80), np.uint8)
+    red, green, blue = hdr(transfer, picture).image(16)[8, 8].astype(int)
+    plain = FileFrame(0.0, av.VideoFrame.from_ndarray(picture, "rgb24"), 1.0, Scalers())
+    assert np.array_equal(plain.image(16), picture)
+    assert green - max(red, blue) > 30
+
+
+def test_a_film_in_hdr(tmp_path):
+    sheet = np.full((48, 64, 3), 191, np.uint8)
+    clip = tmp_path / "a.mp4"
+    with av.open(clip, "w") as container:
+        track = container.add_stream("libx264", rate=10)
+        track.width, track.height, track.pix_fmt = 64, 48, "yuv420p10le"
+        track.colorspace, track.color_primaries, track.color_trc = 9, 9, 18
+        for _ in range(3):
+            frame = av.VideoFrame.from_ndarray(sheet, "rgb24")
+            container.mux(track.encode(frame.reformat(format="yuv420p10le", dst_colorspace=9)))
+        container.mux(track.encode(None))
+    assert 200 < first_frame(clip).image(48).mean() < 235
+
+
 @pytest.mark.parametrize(
     ("name", "codec", "pixels"),
     [

@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -15,7 +16,7 @@ import av.error
 import numpy as np
 from av.sidedata.sidedata import SideDataContainer
 from av.video.reformatter import VideoReformatter
-from jaxtyping import UInt8
+from jaxtyping import Float32, UInt8
 
 from sureshot.errors import VideoError, first_line
 from sureshot.media.container import MOST_PIXELS
@@ -33,6 +34,15 @@ _LARGEST = 1024  # pixels of the shorter side that an image of a folder is held 
 # which wrong colours are better than.
 _UNKNOWN = 2
 _MATRICES = frozenset({0, 1, _UNKNOWN, 4, 5, 6, 7, 9})
+# Transfer functions of HDR, by the numbers of H.273: films and phones, phones and television.
+_PQ, _HLG = 16, 18
+_WHITE = 203.0  # candelas a square metre of a white sheet in HDR, by BT.2408
+_PEAK = 1000.0  # of the display that HLG is made for, and of most PQ
+_KNEE = 0.3  # share of that white up to which tone mapping leaves light alone
+_LUMINANCE_2020 = np.array([0.2627, 0.6780, 0.0593], np.float32)
+_FROM_2020 = np.array(  # to the primaries of BT.709
+    [[1.6605, -0.5876, -0.0728], [-0.1246, 1.1329, -0.0083], [-0.0182, -0.1006, 1.1187]], np.float32
+)
 
 
 @runtime_checkable
@@ -107,7 +117,9 @@ class FileFrame:
         except (av.error.FFmpegError, ValueError) as error:
             raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
         pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)
-        return flatten(pixels) if alpha else pixels
+        if alpha:
+            pixels = flatten(pixels)
+        return _tone_mapped(pixels, self._frame.color_trc)
 
 
 class ImageFrame:
@@ -225,6 +237,42 @@ def flatten(rgba: UInt8[np.ndarray, "h w 4"]) -> UInt8[np.ndarray, "h w 3"]:
     """Transparent pixels over white, as a viewer shows them."""
     alpha = rgba[..., 3:].astype(np.uint16)
     return ((rgba[..., :3] * alpha + 255 * (255 - alpha)) // 255).astype(np.uint8)
+
+
+def _tone_mapped(rgb: UInt8[np.ndarray, "h w 3"], transfer: int) -> UInt8[np.ndarray, "h w 3"]:
+    """HDR as an ordinary display shows it; other pictures as they are.
+
+    Light up to a third of white is kept, what is brighter is bent to fit (BT.2100's curves, the
+    Moebius curve of ffmpeg's tonemap), and BT.2020's colours become BT.709's.
+    """
+    if transfer not in (_PQ, _HLG):
+        return rgb
+    light = _light(transfer)[rgb]
+    if transfer == _HLG:  # a display of this peak brightens the scene by its gamma of 1.2
+        light *= (light @ _LUMINANCE_2020)[..., None] ** 0.2
+        light *= _PEAK / _WHITE
+    brightest, peak, knee = light.max(axis=-1, keepdims=True), _PEAK / _WHITE, _KNEE
+    below = -knee * knee * (peak - 1) / (knee * knee - 2 * knee + peak)
+    above = (knee * knee - 2 * knee * peak + peak) / (peak - 1)
+    scale = (above * above + 2 * above * knee + knee * knee) / (above - below)
+    bent = scale * (brightest + below) / (brightest + above)
+    light *= np.where(brightest > knee, bent / np.maximum(brightest, knee), 1)
+    shown = np.clip(light @ _FROM_2020.T, 0, 1) ** (1 / 2.4)
+    return (shown * 255 + 0.5).astype(np.uint8)
+
+
+@cache
+def _light(transfer: int) -> Float32[np.ndarray, "256"]:
+    """Light of each code value: of PQ in units of white, of HLG in units of its peak."""
+    code = np.arange(256) / 255
+    if transfer == _PQ:
+        root = code ** (32 / 2523)
+        over = np.maximum(root - 107 / 128, 0) / (2413 / 128 - 2392 / 128 * root)
+        light = over ** (8192 / 1305) * 10_000 / _WHITE
+    else:
+        bright = (np.exp((code - 0.55991073) / 0.17883277) + 0.28466892) / 12
+        light = np.where(code <= 0.5, code * code / 3, bright)
+    return light.astype(np.float32)
 
 
 def _upright(

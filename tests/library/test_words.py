@@ -21,6 +21,7 @@ from sureshot.library.words import _plausible, _Row, _with_confidence
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
 from tests.clips import coloured
+from tests.grey import grey_clip, watch
 
 SRT = """1
 00:00:01,200 --> 00:00:02,500
@@ -151,6 +152,17 @@ def test_a_short_line_at_the_end_is_no_moment_after_it(tmp_path, videos, run):
     run()
     (hit,) = search(tmp_path, '"farewell"')
     assert (hit.start, hit.end) == pytest.approx((6.9, 7.9))
+
+
+def test_lines_that_are_said_while_the_last_picture_stands_still_are_found(tmp_path, videos, run):
+    # Slides and screen recordings end so.
+    grey_clip(videos / "slides.mp4", sound="aac", heard=(0.0, 9.0))
+    (videos / "slides.srt").write_text("1\n00:00:07,000 --> 00:00:08,500\nany questions\n")
+    run()
+    answer = search(tmp_path, '"any questions"')
+    assert (answer[0].start, answer[0].end) == pytest.approx((7.0, 8.5))
+    clip = library.export(answer, tmp_path / "out").written[0]
+    assert watch(clip)[0][2] == pytest.approx(3.9, abs=0.04)
 
 
 def test_a_quoted_phrase_is_looked_for_in_words_alone(tmp_path, run):

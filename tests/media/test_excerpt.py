@@ -104,8 +104,21 @@ def test_a_range_without_sound_makes_a_silent_film(tmp_path):
         assert not container.streams.audio and container.streams.video[0].frames == 10
 
 
-def test_sound_that_outlasts_the_pictures_is_left_out(tmp_path):
-    source = grey_clip(tmp_path / "clip.mkv", sound="pcm_s16le", heard=(0.0, 9.0))
+@pytest.mark.parametrize("name", ["clip.mkv", "clip.mp4"])
+def test_the_last_picture_stays_while_the_sound_goes_on(name, tmp_path):
+    heard = {"sound": "pcm_s16le" if name == "clip.mkv" else "aac", "heard": (0.0, 9.0)}
+    source = grey_clip(tmp_path / name, **heard)
+    for start, length in ((3.5, 5.5), (6.0, 3.0)):
+        made = cut(source, start, 60.0, tmp_path / f"{start}.mp4")
+        with av.open(str(made)) as container:
+            assert container.duration / 1e6 == pytest.approx(length, abs=0.11)
+        shown = watch(made)
+        assert shown[-1][2] == pytest.approx(3.9, abs=0.04)
+        assert (listen(made)[:-1] > 0.3).all()
+
+
+def test_sound_that_ends_a_little_later_is_left_out(tmp_path):
+    source = grey_clip(tmp_path / "clip.mkv", sound="pcm_s16le", heard=(0.0, 4.9))
     with av.open(str(cut(source, 3.5, 60.0, tmp_path / "cut.mp4"))) as container:
         assert container.duration / 1e6 == pytest.approx(0.5, abs=0.11)
 

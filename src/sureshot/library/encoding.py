@@ -298,11 +298,13 @@ _Message = _Part | VideoProgress | VideoRecord
 def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Message]:
     """The windows of one video, then what is known of it, or why it failed."""
     try:
-        note, shot = yield from _decode_windows(source, settings, encoder)
+        note, end, shot = yield from _decode_windows(source, settings, encoder)
         digest = content_digest(source)
         if _stamp(source) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
-        yield record_of(source, digest=digest, note=note, shot=shot.time, shot_from=shot.source)
+        yield record_of(
+            source, duration=end, digest=digest, note=note, shot=shot.time, shot_from=shot.source
+        )
     except VideoError as error:
         yield _failed(source, error)
     except OSError as error:
@@ -324,8 +326,8 @@ def _given_up(source: Source) -> VideoRecord:
 
 def _decode_windows(
     source: Source, settings: IndexSettings, encoder: Encoder
-) -> Generator[_Part, None, tuple[str, Shot]]:
-    """The windows of one video; returns what was wrong with it, and when it was recorded."""
+) -> Generator[_Part, None, tuple[str, float, Shot]]:
+    """The windows of one video; returns what was wrong, where it ends, when it was recorded."""
     longest = min(settings.decode_window, settings.window) if _looks(settings) else settings.window
     count = 0
     rate = settings.frame_rate
@@ -343,7 +345,7 @@ def _decode_windows(
             count += 1
     if not count:
         raise VideoError("holds no frame that can be decoded")
-    return video.note, read_shot(source, video.metadata)
+    return video.note, video.end, read_shot(source, video.metadata)
 
 
 def _far(source: Source, duration: float, seconds: float) -> VideoProgress:
@@ -413,7 +415,8 @@ def _encoded(
                 yield EncodedVideo(record, [])
                 continue
             whole = merger.windows()
-            yield EncodedVideo(replace(record, duration=whole[-1].end), whole)
+            end = max(record.duration, whole[-1].end)
+            yield EncodedVideo(replace(record, duration=end), whole)
         ended.clear()
 
     for message in messages:

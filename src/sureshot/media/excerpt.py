@@ -46,6 +46,7 @@ from sureshot.text import plain
 
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
 _INSTANT = 0.001  # seconds; a frame on screen for less is left out
+_STILL = 1.0  # seconds; sound that ends at most so much later than the pictures is left out
 _SLACK = 0.05  # seconds; sound this far out of step is shifted rather than cut or padded
 _APART = 10.0  # seconds by which streams of a file lie apart in it, at most; a sound may have ended
 _LATE = 0.2  # seconds by which pictures may begin after the sound in what a browser plays as it is
@@ -110,8 +111,22 @@ def _video_pictures(source: Path, start: float, end: float) -> Iterator[Picture]
     if held is None:
         raise VideoError("has no picture that can be decoded; is it a video?")
     finish = held[0] + _duration(held[1])
+    if finish + _STILL < end and (heard := _end_of_sound(source)) > finish + _STILL:
+        finish = heard  # the last picture stays on screen as long as there is sound
     _refuse_late(start, finish)
     yield from _shown(held, finish, start, end)
+
+
+def _end_of_sound(source: Path) -> float:
+    """Seconds from the first picture to where the sound ends, as the file says; 0 without any."""
+    with open_container(source) as container:
+        if not container.streams.audio:
+            return 0.0
+        video, sound = picture_stream(container), container.streams.audio[0]
+        zero = float((video.start_time or 0) * (video.time_base or 0))
+        if sound.duration and sound.time_base:
+            return float(((sound.start_time or 0) + sound.duration) * sound.time_base) - zero
+        return ((container.start_time or 0) + (container.duration or 0)) / av.time_base - zero
 
 
 def _refuse_late(start: float, finish: float) -> None:

@@ -91,6 +91,7 @@ _CUT_SHORT = 1.0  # seconds, or 2 % if that is more, that may be missing at the 
 # Formats whose head states a length, which is not guessed from what there is of the file.
 _STATING = frozenset({"matroska,webm", "flv", "mov,mp4,m4a,3gp,3g2,mj2"})
 _ASF = bytes.fromhex("a1dcab8c47a9cf118ee400c00c205365")  # begins the properties of a WMV file
+_STILL = 1.0  # seconds that a last picture or the sound goes on, to count; sound often ends later
 _HEAD = 1 << 13  # bytes that hold the properties of a file
 _SEEK = 5.0  # seconds ahead from which seeking beats decoding
 _STILLS = 600_000_000  # bytes that decoders of stills hold together; a page asks for a hundred
@@ -109,6 +110,8 @@ class Video:
     Attributes:
         duration: seconds that the container claims; 0 where it claims nothing believable.
         note: what went wrong but did not stop it, empty if nothing did.
+        end: once all is read, seconds up to which the last picture stands still, as a slide does
+            while the sound goes on; 0 where it does not.
         frames: the frames that are left to read.
         held: about how many bytes its decoder holds.
         metadata: what the file says of itself as a whole, and of each track of pictures.
@@ -117,6 +120,7 @@ class Video:
     def __init__(self, duration: float) -> None:
         self.duration = duration
         self.note = ""
+        self.end = 0.0
         self.held = 0
         self.metadata: list[Mapping[str, str]] = []
         self.frames: Iterator[Frame] = iter(())
@@ -333,13 +337,26 @@ def _packets(
         video.remark(f"breaks off near {ends[stream.index]:.0f} s ({_explain(error)})")
     except OSError as error:
         raise unreadable(error) from None
+    _note_end(video, container, stream, clock, ends, stated)
+
+
+def _note_end(
+    video: Video,
+    container: Any,
+    stream: Any,
+    clock: Clock,
+    ends: Mapping[int, float],
+    stated: float,
+) -> None:
+    """Note how far a file goes that was read as far as it goes, and whether that is too early."""
+    if not clock.was_set:
+        shown = [stream.index, *(one.index for one in container.streams.audio)]
+        last = max(ends.get(number, 0.0) for number in shown) - (clock.start or 0.0)
+        video.end = last if last - clock.now > _STILL else 0.0
     # Only the pictures' own length is theirs: the sound of a sound container may well go on.
     alone = stream.duration or len(container.streams) == 1
     until = ends[stream.index] if alone else max(ends.values())
-    _remark_early_end(video, stream, 0.0 if clock.was_set else stated, until)
-
-
-def _remark_early_end(video: Video, stream: Any, stated: float, until: float) -> None:
+    stated = 0.0 if clock.was_set else stated
     start = float((stream.start_time or 0) * (stream.time_base or 0))
     until -= min(start, 0.0)  # of a recording in which the clock of its broadcast ran over
     if stated - until > max(_CUT_SHORT, 0.02 * stated):

@@ -118,7 +118,7 @@ def test_the_reranking_is_the_printed_product_and_cannot_change_a_querys_ranking
     assert torch.equal(found.argsort(1), bare.argsort(1))
     assert found.std() != bare.std()
     if made.printed_mode:
-        assert torch.equal(made.similarity(words, films), bare)
+        torch.testing.assert_close(made.similarity(words, films), (1 - d / 2) * s)
     else:
         torch.testing.assert_close(made.similarity(words, films), s + 0.5 * (1 - d))
 
@@ -229,11 +229,21 @@ def test_matrices_are_what_the_score_and_the_vacuities_are_made_of(mode: str) ->
         vacuity = made.measures(words, films)["text vacuity"]
         score, printed = made.similarity(words, films), made.printed(words, films)
     assert list(found) == ["similarity", "belief", "distance", "printed score"]
-    near = 1 - found["distance"]
-    whole = found["similarity"] * near if mode == "paper" else found["similarity"] + 0.5 * near
-    torch.testing.assert_close(whole, score)
+    s, d = found["similarity"], found["distance"]
+    torch.testing.assert_close((1 - d / 2) * s if mode == "paper" else s + 0.5 * (1 - d), score)
     torch.testing.assert_close(found["belief"].sum(1) + vacuity, torch.ones(5))
     torch.testing.assert_close(found["printed score"], printed)
+
+
+def test_no_distances_turn_a_ranking_round() -> None:
+    # As printed, (1 - d) s puts the best last where a model puts all pairs further apart than 1.
+    made = duq(mode="paper").eval()
+    words, films = made.texts(texts(5)), made.videos(videos(6))
+    films["mean"] = -words["mean"].mean(0).expand_as(films["mean"])
+    assert made.expected(words, films).min() > 1
+    feature = made.feature(words, films)
+    assert torch.equal(made.similarity(words, films).argsort(1), feature.argsort(1))
+    assert torch.equal(made.printed(words, films).argsort(1), feature.argsort(1).flip(1))
 
 
 def test_what_follows_from_the_printed_mode() -> None:

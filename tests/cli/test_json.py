@@ -34,7 +34,15 @@ FREE = {
     "published",
     "unread",
 }  # objects whose fields depend on what was asked
-TYPES = {str: "text", bool: "true or false", int: "number", float: "number", type(None): "null"}
+TYPES = {str: "text", bool: "true or false", int: "number", float: "number"}
+ABSENT = {  # what is `null` in the samples would be
+    "bank": "text",
+    "compare_with": "text",
+    "faults": "list of text",
+    "gain": "number",
+    "gamma": "number",
+    "quality": "object",
+}
 # Dataclasses, or modules of some, that describe the fields of a command.
 SOURCES = {
     "search": (results,),
@@ -87,6 +95,8 @@ ADDED = {
 }
 # What another class has a field of the same name for.
 PATHS = dict.fromkeys(("hits[].text", "hits[].copies[].text"), "the same in words") | {
+    "hits[].text.peak": "the time of the best frame or line, such as 0:07",
+    "hits[].text.probability": "the percentage as it is shown, such as 38%",
     "videos[].date": "when it was recorded, else when the file last changed, as ISO 8601 writes it",
     "videos[].seconds": "its length",
     "videos[].text": "the same in words",
@@ -119,6 +129,7 @@ def fields(value, before="", seen=None):
         is_list = isinstance(inner, list)
         first = next(iter(inner), "") if is_list else inner
         kind = TYPES.get(type(first), "list" if isinstance(first, list) else "object")
+        kind = ABSENT[name] if first is None else kind
         path = before + name + ("[]" if is_list else "")
         shape = tuple(first) if isinstance(first, dict) else ()
         kind = f"{kind} as `{seen[shape]}`" if shape in seen else kind

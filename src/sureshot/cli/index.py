@@ -53,7 +53,7 @@ def index(
         list[Path],
         typer.Argument(
             readable=False,
-            metavar="PATH",
+            metavar="PATH...",
             help="Videos, folders of videos, folders of numbered frames.",
         ),
     ],
@@ -290,7 +290,7 @@ def watch(
     paths: Annotated[
         list[Path],
         typer.Argument(
-            readable=False, metavar="FOLDER", help="Folders, which need not be there yet."
+            readable=False, metavar="FOLDER...", help="Folders, which need not be there yet."
         ),
     ],
     settle: Annotated[

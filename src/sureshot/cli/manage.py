@@ -121,7 +121,7 @@ def status(
 def remove(
     paths: Annotated[
         list[Path],
-        typer.Argument(readable=False, metavar="PATH", help="Videos or folders to remove."),
+        typer.Argument(readable=False, metavar="PATH...", help="Videos or folders to remove."),
     ],
     exclude: Annotated[
         bool,
@@ -151,14 +151,14 @@ def reset(
     db: Db = None,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
 ) -> int:
-    """Delete the whole index. The videos themselves are not touched."""
+    """Delete the index. Your ratings (judged.jsonl in its folder) and the videos stay."""
     where = plain(index_place(db))
     if not yes and library.has_index(db):
         if not sys.stdin.isatty():
             raise SureshotError(f"This would delete the index at {where}; confirm with --yes.")
         typer.confirm(f"Delete the index at {where}?", abort=True)
     if library.reset(db):
-        console().print(f"The index at {where} is deleted; your videos are untouched.")
+        console().print(f"The index at {where} is deleted; your ratings and videos are untouched.")
     else:
         console().print(f"There is no index at {where}.")
     return 0

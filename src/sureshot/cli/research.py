@@ -25,11 +25,12 @@ from sureshot.cli.terminal import (
     VideoFolder,
     console,
     examples,
+    model,
     path_option,
     print_json,
     print_result,
 )
-from sureshot.paths import absolute_model, expand
+from sureshot.paths import expand
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
@@ -442,7 +443,7 @@ def plot(
         list[str],
         typer.Argument(
             metavar="MODEL...",
-            parser=absolute_model,
+            parser=model,
             help="Folder of a checkpoint; epochs takes several.",
         ),
     ],
@@ -466,9 +467,7 @@ def plot(
     seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses what is shown.")] = 0,
     compare_with: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", parser=absolute_model, help="Second model, for matrices and tokens."
-        ),
+        typer.Option(metavar="MODEL", parser=model, help="Second model, for matrices and tokens."),
     ] = None,
     after: Annotated[
         str | None,

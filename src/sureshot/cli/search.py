@@ -373,7 +373,7 @@ Video = Annotated[
 Sentences = Annotated[
     list[str],
     typer.Argument(
-        metavar="SENTENCES",
+        metavar="SENTENCES...",
         help="In quotes, or a file with one sentence per line; - reads standard input.",
     ),
 ]

@@ -146,12 +146,17 @@ def choosing_videos(command: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
+def model(name: str) -> str:
+    """What the argument MODEL means; help shows the name of this function as its type."""
+    return absolute_model(name)
+
+
 # Of a data set and of a run.
 ModelArgument = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        parser=absolute_model,
+        parser=model,
         help="Folder of a checkpoint, or an encoder's name.",
     ),
 ]

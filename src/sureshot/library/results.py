@@ -386,8 +386,8 @@ class Answer:
     Attributes:
         query: the sentence that was searched for, or the video that more like it was asked for.
         hits: best first; empty where nothing is indexed, and where only names were searched.
-        status: how sure the answer is. Until a confidence has been calibrated on labelled queries
-            this is "not calibrated": scores then only order the hits, and even a query that nothing
+        status: how sure the answer is. Without a calibration, the model's own or yours, this is
+            "not calibrated": scores then only order the hits, and even a query that nothing
             answers has a best hit. Hits of an answer that is "probably not here" are the nearest
             there are.
         present: probability that what was asked for is in the library, 0 to 1; None where nothing

@@ -239,8 +239,16 @@ def commands(place, to):
     cache = ["--cache", str(place / "cache")]
     return [
         ["train", recipe, "--to", str(to / "run"), "--json", *cache],
-        ["reproduce", "duq-s3", "--claims", "--seeds", "1", "--plan", table]
-        + ["--to", str(to / "table"), *cache],
+        [
+            "reproduce",
+            "duq-s3",
+            "--plan",
+            table,
+            "--seeds=1",
+            "--claims",
+            f"--to={to}/table",
+            *cache,
+        ],
     ]
 
 

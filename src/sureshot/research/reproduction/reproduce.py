@@ -639,7 +639,9 @@ def exhibits(plan: str | Path | None = None) -> tuple[Exhibit, ...]:
 def _exhibit(table: Table, data: PlanData | None) -> Exhibit:
     can_run = table.kind != "figure" or bool(table.drawn)
     needs = titles_of(table.data)
-    if "any" in table.tested_on:
+    if table.name == "controls":
+        needs = "any data set; rows that know the truth a synthetic one"
+    elif "any" in table.tested_on:
         needs = "a data set of yours as [home], another as [away]"
     elif table.tested_on:
         needs += f", and {titles_of(table.tested_on)} to test on"

@@ -239,7 +239,7 @@ def test_what_is_not_indexed_cannot_be_forgotten_and_nothing_is(sureshot, db, tm
 
 def test_an_index_is_deleted_when_that_is_said(sureshot, db, tmp_path):
     ran = sureshot("reset", "--db", db, "--yes")
-    assert (ran.code, "your videos are untouched" in ran.out) == (0, True)
+    assert (ran.code, "your ratings and videos are untouched" in ran.out) == (0, True)
     assert not db.exists()
     assert (tmp_path / "videos" / "a.mp4").exists()
 

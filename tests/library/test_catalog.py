@@ -43,7 +43,7 @@ def test_status_counts_and_names_what_failed(db, videos):
     assert (contents.index, contents.videos, contents.windows) == (str(db), 2, 2)
     assert (contents.settings.model, contents.status) == ("tiny", "not calibrated")
     ((path, reason),) = contents.failed
-    assert path == videos / "broken.mp4"
+    assert path == videos / "broken.mp4" and contents.folders == (videos, videos / "sub")
     lines = repr(contents).splitlines()
     assert lines[0] == f"Index       {db}"
     assert lines[-1] == f"  failed: {path}: {reason}"

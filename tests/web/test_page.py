@@ -448,17 +448,26 @@ def test_numbers_are_of_all_and_not_of_those_that_are_listed(page, shop) -> None
     def folders(route) -> None:
         found = (reply := route.fetch()).json()
         found["videos"][0]["path"] = "/elsewhere/a.mp4"
-        route.fulfill(response=reply, json=found | {"next": following})
+        route.fulfill(response=reply, json=found | {"next": after.pop(0)})
 
     job = {"state": "done", "text": "", "share": 1, "failures": 300, "failed": [], "folders": []}
     page.route("**/api/videos?limit=500*", folders)
+
+    def of_all(route) -> None:
+        found = (reply := route.fetch()).json()
+        assert found["folders"] == [str(shop[1] / "videos")]
+        route.fulfill(response=reply, json=found | {"folders": [*found["folders"], "/b", "/c"]})
+
+    page.route("**/api/status", of_all)
     page.route("**/api/index", lambda route: route.fulfill(json={"job": job}))
-    for following, text in ((None, " in 2 folders;"), ("more", " s;")):
+    after = [None, "more"]
+    for text in (" in 2 folders;", " in 3 folders;"):
         page.goto(shop[0])
         page.locator("#shelf-title").get_by_text(text).wait_for()
-        assert ("folders" in page.locator("#shelf-title").inner_text()) == (following is None)
+    assert page.locator("#places li").all_inner_texts() == ["videos", "b", "c"]
     until(page, "failures.firstElementChild.textContent === '300 failed'")
     page.unroute("**/api/videos?limit=500*")
+    page.unroute("**/api/status")
     page.unroute("**/api/index")
 
 

@@ -43,6 +43,7 @@ class Contents:
         failed: files that could not be indexed, with reasons.
         notes: videos that were indexed in spite of some damage, with what it was.
         excluded: patterns of what is left out.
+        folders: those that the videos are in.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         absent: number of them for what is not here.
         judged_words: number of them that percentages learn nothing from.
@@ -63,6 +64,7 @@ class Contents:
     failed: tuple[tuple[Path, str], ...]
     notes: tuple[tuple[Path, str], ...]
     excluded: tuple[str, ...] = ()
+    folders: tuple[Path, ...] = ()
     judged: int = 0
     absent: int = 0
     judged_words: int = 0
@@ -117,6 +119,7 @@ class Contents:
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
             "excluded": [printable(pattern) for pattern in self.excluded],
+            "folders": [printable(folder) for folder in self.folders],
             "away_folders": [printable(folder) for folder in self.away_folders],
             "trouble": list(self.trouble),
             "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
@@ -172,12 +175,18 @@ def status(
         failed=tuple((record.path, record.reason) for record in failed),
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
+        folders=folders_of(good),
         **_judged(store.location),
         away=away,
         away_folders=away_folders,
         trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )
+
+
+def folders_of(records: Iterable[VideoRecord]) -> tuple[Path, ...]:
+    """The folders that videos are in, in their order."""
+    return tuple(sorted({record.path.parent for record in records}))
 
 
 def count_away(records: Iterable[VideoRecord]) -> tuple[int, tuple[Path, ...]]:

@@ -271,6 +271,7 @@ class Session:
             videos=page.total,
             seconds=page.seconds,
             windows=sum(record.windows for record in page),
+            folders=catalog.folders_of(one for one in page if not one.reason),
             failed=tuple((one.path, one.reason) for one in page if one.reason),
             notes=tuple((one.path, one.note) for one in page if one.note and not one.reason),
         )

@@ -373,7 +373,7 @@ function preview(button, image, hit) {
 
 // --- what there is, where nothing is asked -------------------------------------------------------
 
-let places = 0; // folders with videos; 0 where that is not known
+let places = 0; // folders with videos
 
 async function shelf(more = false) {
   const asked = filtered(new URLSearchParams());
@@ -410,8 +410,8 @@ function tile(video, place, why = "") {
 
 async function folders() {
   const { videos, next } = await ask("api/videos?limit=500&failed=false");
-  const names = [...new Set(videos.map((video) => folderOf(video.path)))].sort();
-  places = next ? 0 : names.length; // not known where there are more videos
+  const names = next ? (await ask("api/status")).folders : [...new Set(videos.map((video) => folderOf(video.path)))].sort();
+  places = names.length;
   $("folders").replaceChildren(...names.map((value) => make("option", { value })));
   const most = 12;
   const button = (name) => {

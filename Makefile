@@ -17,13 +17,11 @@ VIDEOS ?=
 demo: $(VENV)/ready
 	$(BIN)/python examples/demo.py $(if $(VIDEOS),"$(VIDEOS)")
 
-# Types and shapes take a core each. Tests wait for servers, browsers and killed processes a third of
-# their time, so there is work for half as many again as there are cores.
-WORKERS ?= $(shell $(PYTHON) -c 'import os; print((os.cpu_count() or 2) * 3 // 2)')
+# Types and shapes take a core each, and the tests as many as there are.
 
 test: $(VENV)/ready-dev
 	$(MAKE) -j 2 check shapes
-	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal
+	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n auto --dist worksteal
 
 # What takes minutes: other documents, many machines, every value of every option of every system.
 slow: $(VENV)/ready-dev

@@ -1,7 +1,9 @@
 """Videos and folders are found by their names, apart from what their pictures show."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 from sureshot.library.file_names import FileNames
@@ -99,6 +101,23 @@ def test_names_follow_the_index(tmp_path):
     assert names.has("Holiday")
     store.remove(list(store.at([absolute(TOP / "holiday.mp4")]).values()))
     assert names.matches("holiday", None)[1] == 0
+
+
+def test_names_may_be_asked_for_while_another_thread_reads_them(tmp_path, monkeypatch):
+    store = make_store(tmp_path / "db")
+    for number, name in enumerate(["match.mp4", "other.mp4"]):
+        store.write(record(TOP / name), random_windows(1, seed=number))
+    names, whole, found = FileNames(store), pc.replace_substring_regex, []
+
+    def asked_meanwhile(*arguments):
+        if not found:
+            found.append(None)
+            with ThreadPoolExecutor() as pool:
+                found.append(pool.submit(names.matches, "match", None).result())
+        return whole(*arguments)
+
+    monkeypatch.setattr(pc, "replace_substring_regex", asked_meanwhile)
+    assert names.matches("match", None) == found[1] and found[1][1] == 1
 
 
 def test_damage_to_the_table_of_videos_costs_only_names(tmp_path):

@@ -49,15 +49,14 @@ class FileNames:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._version: int | None = None
-        self._paths: Any = None  # arrow arrays of texts: whole, and folded below what all share
-        self._names: Any = None
+        # The state of the index, and arrow arrays of texts: paths, whole, and folded below what all
+        # share. In one, as several threads search.
+        self._known: tuple[int | None, Any, Any] = (None, None, None)
 
     def has(self, word: str) -> bool:
         """Whether a word is in any of the names."""
         parts = name_parts(word)
-        self._read()
-        return bool(parts) and len(self._named(parts)[0]) > 0
+        return bool(parts) and len(_named(parts, *self._read())[0]) > 0
 
     def matches(self, query: str, selection: Selection | None) -> tuple[tuple[NameMatch, ...], int]:
         """The first videos and folders whose names have all words of a query, and how many do.
@@ -67,9 +66,9 @@ class FileNames:
         parts = list(dict.fromkeys(name_parts(query)))
         if max(map(len, parts), default=0) < 3:
             return (), 0
-        self._read()
-        paths, names = self._named(parts)
-        if not len(paths) or len(paths) == len(self._paths) > 1:  # what all have tells nothing
+        every, folded = self._read()
+        paths, names = _named(parts, every, folded)
+        if not len(paths) or len(paths) == len(every) > 1:  # what all have tells nothing
             return (), 0
         paths, names = _within(paths, names, selection)
         folders = pc.replace_substring_regex(names, "[^/]*$", "")
@@ -81,10 +80,11 @@ class FileNames:
         shown += [_video(name) for name in sorted(own)[: _SHOWN - len(shown)]]
         return tuple(shown), len(counts) + len(own)
 
-    def _read(self) -> None:
+    def _read(self) -> tuple[Any, Any]:
         version: int | None
+        known, every, names = self._known
         try:
-            version, paths = self._store.paths(self._version)
+            version, paths = self._store.paths(known)
         except StoreError:  # of which the answer warns
             version, paths = None, pa.array([], pa.string())
         if paths is not None:
@@ -93,18 +93,19 @@ class FileNames:
             shared = os.path.commonprefix([first, last])  # noqa: RUF071 - cut at a slash below
             below = pc.utf8_slice_codeunits(paths, shared.rfind("/") + 1)
             folded = pc.utf8_normalize(pc.utf8_lower(below), "NFKD")
-            self._paths, self._version = paths, version
-            self._names = pc.replace_substring_regex(folded, r"\p{Mn}", "")
+            every, names = paths, pc.replace_substring_regex(folded, r"\p{Mn}", "")
+            self._known = version, every, names
+        return every, names
 
-    def _named(self, parts: list[str]) -> tuple[Any, Any]:
-        """The paths with all of some words in their names, and those names."""
-        paths, names = self._paths, self._names
-        for part in sorted(parts, key=len, reverse=True):
-            # Few names have the longest word, and to look for letters alone takes least.
-            for has in (lambda part, names: pc.match_substring(names, _stem(part)), _has):
-                chosen = has(part, names)
-                paths, names = pc.filter(paths, chosen), pc.filter(names, chosen)
-        return paths, names
+
+def _named(parts: list[str], paths: Any, names: Any) -> tuple[Any, Any]:
+    """The paths with all of some words in their names, and those names."""
+    for part in sorted(parts, key=len, reverse=True):
+        # Few names have the longest word, and to look for letters alone takes least.
+        for has in (lambda part, names: pc.match_substring(names, _stem(part)), _has):
+            chosen = has(part, names)
+            paths, names = pc.filter(paths, chosen), pc.filter(names, chosen)
+    return paths, names
 
 
 def _stem(part: str) -> str:

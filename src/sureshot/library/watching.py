@@ -156,7 +156,8 @@ class Watcher:
             if touched or everything:
                 store = self._store()
                 self._excluded = Excluded(store.excluded() if store else ())
-                self._consider(self._sources(self._there() if everything else self._met(touched)))
+                met = self._met(touched)  # also notes what went, which is nowhere to be found
+                self._consider(self._sources(self._there() if everything else met))
             return self._act()
         except SureshotError as error:
             self._say(str(error))

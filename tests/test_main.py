@@ -94,7 +94,6 @@ def test_an_index_that_a_group_may_read_is_searched_by_others_of_it(shared, libr
     assert code == 1 and len(printed.splitlines()) == 1, printed
 
 
-@pytest.mark.slow
 def test_names_of_any_letters_are_indexed_where_the_language_is_c(tmp_path):
     film = coloured(tmp_path / "für 日本.mp4", ["red"], seconds=1)
     plain = {"LANG": "C", "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
@@ -105,3 +104,6 @@ def test_names_of_any_letters_are_indexed_where_the_language_is_c(tmp_path):
         assert (ran.returncode, ran.stderr) == (0, b"")
     (hit,) = json.loads(ran.stdout)["hits"]
     assert hit["path"] == str(film)
+    ran = python("list", "--db", str(tmp_path / "i"), "--json")  # and known where it is another
+    (known,) = json.loads(ran.stdout)["videos"]
+    assert (known["path"], known["missing"], known["id"]) == (str(film), False, hit["id"])

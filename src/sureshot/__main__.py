@@ -1,11 +1,16 @@
 """``python -m sureshot`` and the ``sureshot`` command."""
 
 import gc
+import os
 import sys
 
 
 def main() -> None:
     """Run the command line; imports what the command needs, nothing more."""
+    if os.name == "posix" and sys.getfilesystemencoding() != "utf-8":
+        # Names of files would be others than under a locale of UTF-8, by which videos are known.
+        os.environ["PYTHONUTF8"] = "1"
+        os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
     from sureshot.cli.app import catch_signals, drop_output, exit_code, open_streams
 
     open_streams()

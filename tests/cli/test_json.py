@@ -38,11 +38,12 @@ TYPES = {str: "text", bool: "true or false", int: "number", float: "number"}
 ABSENT = {  # what is `null` in the samples would be
     "bank": "text",
     "compare_with": "text",
-    "faults": "list of text",
+    "faults": "list of object",
     "gain": "number",
     "gamma": "number",
     "quality": "object",
 }
+OBJECTS = {"names", "lines", "pieces", "failed", "left_out"}  # lists that may be empty in samples
 # Dataclasses, or modules of some, that describe the fields of a command.
 SOURCES = {
     "search": (results,),
@@ -130,6 +131,7 @@ def fields(value, before="", seen=None):
         first = next(iter(inner), "") if is_list else inner
         kind = TYPES.get(type(first), "list" if isinstance(first, list) else "object")
         kind = ABSENT[name] if first is None else kind
+        kind = "object" if is_list and not inner and name in OBJECTS else kind
         path = before + name + ("[]" if is_list else "")
         shape = tuple(first) if isinstance(first, dict) else ()
         kind = f"{kind} as `{seen[shape]}`" if shape in seen else kind

@@ -52,7 +52,8 @@ def test_the_videos_are_listed_with_what_failed_and_why(sureshot, db, tmp_path):
     assert last.endswith("sub/b.mp4")
     assert count == "2 videos, 3 s; 1 could not be indexed"
     _, narrow = in_terminal("list", "--db", db, columns=40)
-    assert "…" not in narrow
+    assert "…" not in narrow and "b.mp4" in narrow and "elsewhere.mp4" not in narrow
+    assert narrow.split()[:3] == ["2", "s", first.split()[2]]
     nothing = "0 videos, 0 s\nnote: Nothing is indexed at or below /none.\n"
     assert sureshot("list", "--db", db, "--folder", "/none").out == nothing
 

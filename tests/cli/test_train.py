@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 
 import pytest
 from safetensors.torch import load_file
@@ -9,7 +10,7 @@ from safetensors.torch import load_file
 from sureshot.cli import terminal
 from sureshot.cli.app import run
 from sureshot.models.huggingface import CONFIG, WEIGHTS
-from sureshot.research.training.loop import read_log
+from sureshot.research.training.loop import claimed, read_log
 from tests.walls import walls, write
 
 
@@ -132,6 +133,31 @@ def test_a_video_without_a_frame_is_left_out_of_training_and_test(train, evaluat
     ran = evaluate(root="none.csv")
     assert ran.code == 0 and "left out: videos/none.mp4 " in ran.err
     assert ran.out.splitlines()[0] == "pairs none.csv test, 2 of 3 videos, 2 captions"
+
+
+def test_nothing_is_replaced_that_is_no_unfinished_run(train, place, tmp_path):
+    for there, text in (("model/thesis.tex", "mine"), ("log.jsonl", "dear diary")):
+        own = tmp_path / there.partition("/")[0] / there
+        own.parent.mkdir(parents=True)
+        own.write_text(text)
+        folder = tmp_path / there.partition("/")[0]
+        for more in ((), ("--resume",)):
+            ran = train("--to", folder, *more)
+            assert ran.code == 1 and "Training would replace it" in ran.err
+        assert own.read_text() == text
+    finished = shutil.copytree(place / "run", tmp_path / "finished")
+    (finished / "state.safetensors").unlink()
+    for more in ((), ("--resume",)):
+        assert "no state.safetensors to go on from" in train("--to", finished, *more).err
+    assert same(weights(finished), weights(place / "run"))
+
+
+def test_two_processes_do_not_train_in_one_folder(train, tmp_path):
+    with claimed(tmp_path / "run"):
+        ran = train("--to", tmp_path / "run")
+    assert ran.code == 1 and f"Another process is training in {tmp_path / 'run'}" in ran.err
+    assert not (tmp_path / "run").exists()
+    assert train("--to", tmp_path / "run").code == 0
 
 
 def test_a_run_that_was_interrupted_goes_on_to_the_same_model(train, place, tmp_path, monkeypatch):

@@ -140,6 +140,10 @@ def test_a_split_without_lines_names_those_there_are(root):
         ("video,caption,split\na.mp4,x,test\na.mp4,,train\n", 3, "the caption is empty"),
         ("video,caption,start\na.mp4,x,1:30\n", 2, "the start is '1:30'; it must be seconds"),
         ("video,caption,end\na.mp4,x,nan\n", 2, "the end is 'nan'"),
+        ("video,caption,Split\na.mp4,x,test\n", 1, "write split for 'Split'"),
+        ("video,caption, end\na.mp4,x,1\n", 1, "write end for ' end'"),
+        ('video,caption\na.mp4,"open\nb.mp4,y\n', 2, "a quotation mark is never closed"),
+        ('video,caption\n"a.mp4,x\nb.mp4","y"\n', 3, "has a line break; close the quotation"),
         (
             "video,caption,start,end\na.mp4,x,5,5\n",
             2,
@@ -158,6 +162,7 @@ def test_a_fault_in_a_table_names_the_file_and_the_line(root, text, line, reason
     ("text", "reason"),
     [
         ("{", "is not JSON: Expecting property name"),
+        ('{"video": "a", "caption": "x", "Split": "test"}', "it has 'Split'; write split"),
         ("[1]", "must be a JSON object with video and caption, not [1]"),
         ('{"caption": "x"}', "the file is empty"),
         ('{"video": 7, "caption": "x"}', "the video is 7; it must be text"),

@@ -820,6 +820,17 @@ def test_what_is_excluded_is_left_out_now_and_later_until_it_is_included(
     assert (back.excluded, back.found, status(tmp_path / "db").excluded) == (0, 3, ())
 
 
+def test_a_name_that_was_removed_as_a_path_is_included_by_that_name(
+    run_excluding, tmp_path, videos_excluding, monkeypatch
+) -> None:
+    run_excluding()
+    monkeypatch.chdir(videos_excluding)
+    name = next(path.name for path in videos_excluding.iterdir() if path.suffix == ".mp4")
+    assert sureshot.library.remove(name, db=tmp_path / "db", exclude=True) == 1
+    assert run_excluding().found == 2
+    assert run_excluding(include=[name]).found == 3
+
+
 def test_only_what_is_excluded_can_be_included_again(run_excluding) -> None:
     with pytest.raises(QueryError, match=r"b is not excluded; nothing is\."):
         run_excluding(include=["b"])

@@ -1,6 +1,7 @@
 """Moments for editors and players, read back by what others wrote to read them."""
 
 import csv
+import io
 import os
 import shutil
 import subprocess
@@ -290,6 +291,14 @@ def test_what_is_gone_or_has_no_frames_to_count_is_named(camera, tmp_path):
     assert "does not exist" in reasons[tmp_path / "gone.mp4"]
     assert "has no timecode" in reasons[frames]
     assert len(written("csv", tmp_path, hit(frames), hit(camera, 2)).read_text().split("\n")) == 4
+
+
+def test_a_line_break_in_a_name_begins_no_row_of_a_table(camera, tmp_path):
+    odd = camera.with_name("b\r=1+1\n=2.mov")
+    shutil.copy(camera, odd)
+    table = written("csv", tmp_path, hit(odd)).read_bytes().decode()
+    (row,) = csv.DictReader(io.StringIO(table, newline=""))
+    assert row["video"].startswith(str(camera.parent / "b")) and row["end"]
 
 
 def test_a_video_without_a_frame_rate_is_named(camera, tmp_path):

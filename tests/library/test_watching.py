@@ -17,7 +17,7 @@ import pytest
 from sureshot.errors import ArgumentError, StoreError
 from sureshot.library import watching
 from sureshot.library.search import open_index
-from sureshot.library.watching import watch
+from sureshot.library.watching import Watcher, watch
 from sureshot.store.index import Store
 from tests.clips import blocks, coloured, film
 
@@ -102,6 +102,24 @@ def test_what_is_written_moved_and_deleted_is_followed(folder: Path, tmp_path: P
         assert open_index(films.db).search("green")[0].path == folder / "trip" / "grün.mp4"
         (folder / "broken.mp4").write_text("no video")
         films.hears("broken.mp4: is not a video")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names are text elsewhere")
+def test_a_name_that_is_not_text_ends_nothing(folder: Path, tmp_path: Path) -> None:
+    Path(os.fsdecode(os.fsencode(folder) + b"/caf\xe9")).mkdir()
+    with watched(folder, tmp_path / "db", every=1) as films:
+        assert films.ready.wait(50)
+        coloured(tmp_path / "made.mp4", ["green"], rate=5).rename(folder / "green.mp4")
+        films.hears("green.mp4: 1 indexed")
+
+
+def test_a_hidden_folder_that_was_named_is_watched(folder: Path, tmp_path: Path) -> None:
+    (own := folder / ".own").mkdir()
+    watcher = Watcher(
+        [folder, own], tmp_path / "db", settle=1, every=9, prune=True, say=print, options={}
+    )
+    assert not watcher._leaves_out(own / "a.mp4")
+    assert watcher._leaves_out(folder / ".other" / "a.mp4")
 
 
 def test_a_deletion_does_not_wait_for_a_file_that_goes_on_growing(

@@ -48,8 +48,7 @@ from sureshot.research.answers import (
     train_answers,
     wordings,
 )
-from sureshot.research.training.loop import LOG, MODEL, STATE, read_log
-from sureshot.research.training.run import RECIPE
+from sureshot.research.training.loop import LOG, MODEL, RECIPE, STATE, read_log
 from tests.asked import asked, line, put
 from tests.heard import stop_at
 from tests.models.encoders.test_clip import clip

@@ -284,6 +284,10 @@ def test_what_was_trained_on_is_known_and_told_where_it_is_tested(coloured, scor
     test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent())
     warn_of_shared(lambda: training_splits(scorer), test, notes)
     assert len(notes.lines) == 1
+    train = [{"dataset": "pairs", "root": "gone.csv"}]
+    gone = replace(scorer, recipe={**scorer.recipe, "train": train})
+    warn_of_shared(lambda: training_splits(gone), split, notes)
+    assert "is not known: " in notes.lines[1] and "gone.csv cannot be read" in notes.lines[1]
     texts = training_captions(scorer, test, 5).texts()
     assert len(texts) == 5 and set(texts) < set(split.texts())
     with pytest.raises(SureshotError, match="all those of"):

@@ -106,6 +106,7 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
 WRONG = (
     ("find", {"query": " "}, "The query is empty"),
     ("find", {"query": "red", "limit": 0}, "greater than or equal to 1"),
+    ("find", {"query": "red", "folders": "/nope"}, "Extra inputs are not permitted"),
     ("frames", {"video": "/etc/passwd", "start": 0}, "is no id of a video; `find` gives them"),
     ("frames", {"video": "0" * 32, "start": 0}, "There is no such video in the index"),
     ("clip", {"video": "0" * 32, "start": 2, "end": 1}, "Cut out more than 0 and at most 600"),
@@ -134,6 +135,8 @@ def test_no_time_is_after_the_end_of_a_video(library: Library) -> None:
         assert len(times) == 4 and float(times[-1].split()[0]) < end + 60
         late = await client.call_tool("frames", {"video": video, "start": 5000})
         assert "The video ends at" in message(late)
+        turned = await client.call_tool("frames", {"video": video, "start": 1, "end": 0.5})
+        assert "before it begins" in message(turned)
         cut = await client.call_tool("clip", {"video": video, "start": 0, "end": 300})
         assert "00.05.00" not in cut.structured_content["name"]
 

@@ -237,7 +237,7 @@ def serve(
     err = console(err=True)
 
     def ready(address: str, once: str) -> None:
-        err.print(f"Sureshot is at {address} (Ctrl-C ends it)")
+        err.print(f"Sureshot is at {address} (Ctrl-C ends it)", soft_wrap=True)
         if not is_loopback(host):
             err.print(
                 "Anybody in your network who knows the password can watch every indexed video and "
@@ -288,6 +288,9 @@ def mcp(
     from sureshot.web.media import ClipCache
     from sureshot.web.session import ServeOptions, Session
 
+    for root in roots or ():
+        if not root.is_dir():
+            raise MistypedError(f"There is no folder {plain(root)}; name one with --root.")
     options = ServeOptions(db=db, model=model, device=device)
     run_mcp(Session(options, within=roots or ()), ClipCache(films_dir()))
     _leave()

@@ -553,7 +553,8 @@ def experts(
 
     converted = []
     for file in files:
-        name, _, path = ("", "", file) if Path(file).is_file() else file.partition("=")
+        named = "=" in file and not Path(file).is_file()
+        name, _, path = file.partition("=") if named else ("", "", file)
         expert = research.convert_pickle(expand(path), expand(to), name or None)
         converted.append(asdict(expert) | {"folder": str(expert.folder.absolute())})
         if not as_json:

@@ -391,6 +391,7 @@ def print_path(out: Console, label: str, path: str, style: str = "") -> None:
 
 def print_videos(out: Console, page: "VideoPage") -> None:
     """The table of videos, with the reasons of failures, and how many there are."""
+    narrow = out.width < _NARROW
     table = _table("length", "date", "date from", "windows", "video")
     values = page.to_dict()["videos"]
     for record, known in zip(page.videos, values, strict=True):
@@ -402,8 +403,11 @@ def print_videos(out: Console, page: "VideoPage") -> None:
             name.append(f"\n  damaged: {plain(record.note)}", "yellow")
         length = "" if record.reason else known["text"]
         day, source = known["date"][:10], known["date_from"]
+        if narrow:  # a name below, as there is no room beside
+            out.print(Text(f"{length:>6}  {day}"))
+            out.print(name)
         table.add_row(length, day, source, str(record.windows), name)
-    if values:
+    if values and not narrow:
         print_table(out, table)
     failed = f"; {page.failed} could not be indexed" if page.failed else ""
     out.print(page.text + failed)

@@ -140,11 +140,18 @@ def _rows(file: Path) -> Iterator[_Row]:
             raise SureshotError(f"{file}, line {number}: {plain(str(error))}.") from None
 
 
+_COLUMNS = ("video", "file", "caption", "split", "start", "end")
+
+
 def _csv(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
-    lines = csv.DictReader(text, delimiter="\t" if file.suffix.lower() == ".tsv" else ",")
+    tab = file.suffix.lower() == ".tsv"
+    lines = csv.DictReader(text, delimiter="\t" if tab else ",", strict=True)
     try:
         header = lines.fieldnames or []
-        for name in ("video", "file", "caption", "split", "start", "end"):
+        for name in header:
+            if (meant := name.strip().lower()) in _COLUMNS and meant != name:
+                raise SureshotError(f"{file}, line 1: write {meant} for {plain(repr(name))}.")
+        for name in _COLUMNS:
             if header.count(name) > 1:
                 raise SureshotError(f"{file}, line 1 names the column {name} twice; drop one.")
         if "caption" not in header or not {"video", "file"} & set(header):
@@ -155,7 +162,10 @@ def _csv(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
         for values in lines:
             yield lines.line_num, values
     except csv.Error as error:
-        raise SureshotError(f"{file}, line {lines.line_num}: {error}.") from None
+        open_to_the_end = "unexpected end" in str(error)
+        reason = "a quotation mark is never closed" if open_to_the_end else error
+        # The number is that of the last row that was read.
+        raise SureshotError(f"{file}, line {lines.line_num + 1}: {reason}.") from None
 
 
 def _json(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
@@ -174,7 +184,12 @@ def _checked(values: Any) -> _Row:
         raise ValueError(f"it must be a JSON object with video and caption, not {values!r:.80}")
     if None in values:
         raise ValueError("it has more fields than the first line; put the caption in quotes")
+    for name in values:
+        if (meant := name.strip().lower()) in _COLUMNS and meant != name:
+            raise ValueError(f"it has {name!r:.80}; write {meant}")
     video = _text(values, "video" if "video" in values else "file")
+    if "\n" in video:
+        raise ValueError(f"the video {video!r:.80} has a line break; close the quotation marks")
     caption = _text(values, "caption")
     split = ""
     if "split" in values:

@@ -81,7 +81,7 @@ def _found(check: Callable[[], _Found]) -> _Found:
         return check()
     except SureshotError as error:
         return "broken", str(error), ""
-    except (ImportError, OSError) as error:
+    except Exception as error:  # a broken package may raise anything
         # Only the first line: some packages print a page when a shared library is missing.
         reason = str(error).strip().split("\n")[0]
         fix = "install Sureshot again from its source, in a fresh environment if that fails"
@@ -252,6 +252,8 @@ def _index(location: str) -> _Found:
     videos = [record for record in store.videos() if not record.reason]
     size = f"{counted(len(videos), 'video')}, {counted(store.count(), 'window')}"
     detail = f"{store.location}: {size}, model {store.settings.model}"
+    if trouble := (*store.trouble(), *store.missing_shards()):
+        return "broken", f"{detail}; {' '.join(trouble)}", "sureshot status --check says it all"
     away, folders = count_away(videos)
     if away:
         fix = "connect the disk, or sureshot remove PATH if it is gone for good"

@@ -402,7 +402,9 @@ def _include_again(store: Store, patterns: Sequence[str]) -> None:
     known = store.excluded()
     chosen = []
     for pattern in map(as_pattern, patterns):
-        names = [name for name in (pattern, glob.escape(pattern)) if name in known]
+        written = (pattern, os.fspath(absolute(pattern)))  # `remove` takes a bare name for a path
+        names = [name for text in written for name in (text, glob.escape(text)) if name in known]
+        names = list(dict.fromkeys(names))
         if not names:
             raise _not_excluded(pattern, known)
         chosen += names

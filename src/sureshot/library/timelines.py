@@ -334,8 +334,9 @@ def write_csv(title: str, moments: Sequence[Moment]) -> str:
         rate = f"{float(timing.rate):.3f}".rstrip("0").rstrip(".") if timing else ""
         likely = "" if hit.probability is None else f"{hit.probability:.4f}"
         times = [f"{second:.3f}" for second in (moment.start, moment.end, hit.peak)]
-        found = likely, f"{hit.score:.6f}", printable(moment.query), hit.date, hit.date_from
-        rows.writerow((hit.rank, printable(hit.path), *times, *codes, rate, *found))
+        found = likely, f"{hit.score:.6f}", plain(moment.query), hit.date, hit.date_from
+        # Plain, as a line break in a name would begin a row, and that might begin a formula.
+        rows.writerow((hit.rank, plain(hit.path), *times, *codes, rate, *found))
     return table.getvalue()
 
 

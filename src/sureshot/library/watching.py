@@ -207,12 +207,13 @@ class Watcher:
                 yield {Path(path) for _, path in changes}
                 if self._read_stamps() != self._stamps:
                     return
-        except OSError as error:  # of too many folders, or of one that went just now
+        # Of too many folders, of one that went just now, or of a name that is not UTF-8.
+        except (OSError, RuntimeError) as error:
             if self._read_stamps() != self._stamps:
                 return
             self._say(
-                f"The system does not report changes here ({error}); everything is looked at every "
-                f"{self._every:g} s instead."
+                f"The system does not report changes here ({plain(str(error))}); everything is "
+                f"looked at every {self._every:g} s instead."
             )
         while not stop.wait(_TICK) and self._read_stamps() == self._stamps:
             yield set()
@@ -222,7 +223,8 @@ class Watcher:
 
     def _leaves_out(self, path: Path) -> bool:
         """Whether a path is not to be looked at: hidden, excluded, or of the index itself."""
-        top = next((top for top in self._tops if path.is_relative_to(top)), None)
+        tops = [top for top in self._tops if path.is_relative_to(top)]
+        top = max(tops, key=lambda top: len(top.parts), default=None)  # one may be in another
         if top is None or any(part.startswith(".") for part in path.relative_to(top).parts):
             return True
         return path.is_relative_to(self._place) or self._excluded.matches(path, self._tops)

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
 
-from sureshot.errors import ModelError, VideoError, option, reason_of, require_research
+from sureshot.errors import (
+    ArgumentError,
+    ModelError,
+    VideoError,
+    option,
+    reason_of,
+    require_research,
+)
 from sureshot.files import file_digest, replace_folder
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models import huggingface
@@ -142,6 +149,8 @@ class Scorer:
     def encode_query(self, texts: str | Sequence[str]) -> Embedded:
         """Texts, sentences or single words, as the model compares them; at least one."""
         texts = [texts] if isinstance(texts, str) else texts
+        if not len(texts):
+            raise ArgumentError("There are no texts to encode.")
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
@@ -167,6 +176,8 @@ class Scorer:
             )
         videos = [videos] if isinstance(videos, str | Path) else videos
         paths = [expand(video) for video in videos]
+        if not paths:
+            raise ArgumentError("There are no videos to encode.")
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])

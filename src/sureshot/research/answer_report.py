@@ -17,12 +17,14 @@ import numpy as np
 from jaxtyping import Bool
 
 from sureshot.datasets.questions import SIZES, Questions, load_questions
+from sureshot.datasets.split import Split
 from sureshot.errors import SureshotError
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
 from sureshot.metrics.published import folded_name
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import AnswerCheckpoint, Answerer, AnswerRecipe
 from sureshot.research.evaluation import warn_of_shared
+from sureshot.research.training.recipe import Recipe
 from sureshot.text import counted
 
 
@@ -273,9 +275,13 @@ def evaluate_answers(
     recipe = answerer.checkpoint.recipe
     tested = load_questions(root, split, videos=videos, ids=ids, label=label)
     notes.line(tested.summary())
-    warn_of_shared(
-        lambda: [AnswerRecipe.from_dict(recipe, Path.cwd()).train.load().split], tested.split, notes
-    )
+    retrieval = answerer.checkpoint.retrieval.recipe
+
+    def trained() -> list[Split]:
+        found = [AnswerRecipe.from_dict(recipe, Path.cwd()).train.load().split]
+        return found + (Recipe.from_dict(retrieval, Path.cwd()).splits()[0] if retrieval else [])
+
+    warn_of_shared(trained, tested.split, notes)
     asked, given, unreadable = answerer.answer(tested, cache, notes)
     for name, reason in unreadable:
         notes.line(f"left out: {name} {reason}")

@@ -508,6 +508,7 @@ class AnswerTask(Task):
             "system": dict(base.system),
             "stem": to_values(base.model.stem.config),
             "train": self.readable.title(),
+            "val": "" if self.held is None else self.held.title(),
             "answers": list(self.answers),
         }
 

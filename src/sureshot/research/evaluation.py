@@ -151,6 +151,12 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     )
 
 
+def chosen_splits(scorer: Scorer) -> list[Split]:
+    """The validation set that a checkpoint was chosen on, read again; none where not known."""
+    held = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[1] if scorer.recipe else None
+    return [] if held is None else [held]
+
+
 def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list[str]:
     """Which videos are tested that were trained on, in words.
 
@@ -174,6 +180,10 @@ def warn_of_shared(
     trained: Callable[[], Sequence[Split]], tested: Split, progress: Progress
 ) -> None:
     """Report the videos of `shared_videos`."""
+    try:
+        trained()
+    except SureshotError as error:
+        progress.line(f"! Whether it learned from the tested videos is not known: {error}")
     for shared in shared_videos(trained, tested):
         progress.line(f"! {shared}")
 
@@ -325,6 +335,8 @@ def evaluate(
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
     warn_of_shared(lambda: training_splits(scorer), tested, notes)
+    for shared in shared_videos(lambda: chosen_splits(scorer), tested):
+        notes.line(f"! By some of them its epoch was chosen. {shared}")
     captions = training_captions(scorer, tested, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)

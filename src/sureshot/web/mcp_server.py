@@ -231,7 +231,17 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
 
         return await _called(make)
 
+    _refuse_unknown_arguments(server)
     return server
+
+
+def _refuse_unknown_arguments(server: MCPServer[Any]) -> None:
+    """A filter that is misspelt would filter nothing, and the agent would not know."""
+    for tool in server._tool_manager.list_tools():
+        arguments = tool.fn_metadata.arg_model
+        arguments.model_config["extra"] = "forbid"
+        arguments.model_rebuild(force=True)
+        tool.parameters = arguments.model_json_schema(by_alias=True)
 
 
 async def _called(call: Callable[[], _T]) -> _T:
@@ -255,6 +265,8 @@ def _ending(record: VideoRecord, start: float, end: float) -> float:
     """The second at which a moment of a video ends, which is not after the video."""
     if start > record.duration:
         raise QueryError(f"The video ends at {record.duration:.2f} s, before the moment begins.")
+    if end < start:
+        raise QueryError(f"The moment ends at {end:g} s, before it begins at {start:g} s.")
     return max(start, min(end, record.duration))
 
 

@@ -43,7 +43,7 @@ _MOST = 300  # hits of one query on all pages; copies of more take seconds, and 
 VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
 At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
 Cursor = Annotated[
-    str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,4}$")
+    str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,3}-[0-9]{1,4}$")
 ]
 
 
@@ -176,7 +176,8 @@ async def _page(
     options: SearchOptions,
     cursor: str | None = None,
 ) -> Response:
-    done = int(cursor or 0)
+    # How far the list went that was looked at, and how many of it were shown.
+    done, shown = (min(int(part), _MOST) for part in (cursor or "0-0").split("-"))
     limit = min(done + options.limit, _MOST)
     folder = folder_of(options.folder)  # a wrong one is refused before it waits for its turn
 
@@ -184,15 +185,17 @@ async def _page(
         wanted = asdict(options) | {"limit": limit, "folder": session.among(folder)}
         answer = find(session.searcher(), **wanted)
         has_more, values = len(answer) == limit and limit < _MOST, answer.to_dict()
+        count = len(answer)
         if done:  # a longer list may have other moments of a video among its first ones
             before = find(session.searcher(), **wanted | {"limit": done})
             seen = {(hit.path, hit.start) for hit in before}
             new = [hit for hit in answer if (hit.path, hit.start) not in seen]
             ranks = sorted(hit.rank for hit in new)
-            new = [replace(hit, rank=done + 1 + ranks.index(hit.rank)) for hit in new]
+            new = [replace(hit, rank=shown + 1 + ranks.index(hit.rank)) for hit in new]
+            count = shown + len(new)
             # What is said is of the whole list.
             values["hits"] = replace(answer, hits=tuple(new)).to_dict()["hits"]
-        return values | {"next": str(limit) if has_more else None}
+        return values | {"next": f"{limit}-{count}" if has_more else None}
 
     return json_reply(await queue.run(request, run))
 

@@ -25,11 +25,10 @@ from sureshot.research.features import extract
 from sureshot.research.scores import similarity
 from sureshot.research.training import data as frames_module
 from sureshot.research.training import run as module
-from sureshot.research.training.loop import LOG, MODEL, PLOT, STATE, read_log
+from sureshot.research.training.loop import LOG, MODEL, PLOT, RECIPE, STATE, read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import (
     FRAMES,
-    RECIPE,
     UNREADABLE,
     dry_run,
     ground_truth,

@@ -21,6 +21,7 @@ from sureshot.research.figures import plots, strips
 from sureshot.research.figures.strips import AFTER
 from sureshot.research.figures.subject import Numbers, Subject
 from sureshot.research.scores import caption_scores
+from sureshot.text import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -265,9 +266,15 @@ def plot(
     )
 
 
+_OTHER_KINDS = frozenset({".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"})
+
+
 def write_figure(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
     """Write a figure into the files named, or as both kinds into a folder."""
     named = [Path(to)] if isinstance(to, str | Path) else [Path(path) for path in to]
+    for path in named:
+        if path.suffix.lower() in _OTHER_KINDS:
+            raise ArgumentError(f"{plain(path)}: figures are written as {' or '.join(SUFFIXES)}.")
     if len(named) == 1 and named[0].suffix.lower() not in SUFFIXES:
         named = [named[0] / f"{name}{suffix}" for suffix in SUFFIXES]
     for path in named:

@@ -56,6 +56,7 @@ class Facts:
             in for the paper's.
         options: options of a synthetic dataset; empty for other data.
         note: what is odd about some of the runs.
+        chosen: whether an epoch was chosen on ``val``; else the last one counts.
     """
 
     command: str
@@ -69,6 +70,7 @@ class Facts:
     data: Sequence[str] = ()
     options: Mapping[str, float] = field(default_factory=dict)
     note: str = ""
+    chosen: bool = True
 
 
 def write_page(
@@ -102,11 +104,12 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
     if len(_by_row(table, runs)) < len(table.variants) and facts.command.endswith(" --claims"):
         post += " Only the rows that a claim compares."
     seeds = ", ".join(map(str, sorted({run.seed for run in runs})))
+    epoch = f"the epoch chosen on {facts.val}" if facts.chosen else "the last epoch"
     lines = [
         f"# {table.title}",
         "",
-        f"`{facts.command}`; seeds {seeds}; trained on {facts.train}, the epoch chosen on "
-        f"{facts.val}, tested once; encoder `{facts.encoder}`, {facts.encoder_is}; "
+        f"`{facts.command}`; seeds {seeds}; trained on {facts.train}, {epoch}, tested once; "
+        f"encoder `{facts.encoder}`, {facts.encoder_is}; "
         f"{facts.training}. {post} Mean and standard deviation over the seeds.",
         *(["", facts.note] if facts.note else []),
     ]

@@ -341,6 +341,16 @@ class Plan:
             systems = {name for label in case.systems for name in label.split("+")}
             _check_names(f"cases.{number}.systems", systems, known_systems())
             _check_names(f"cases.{number}.data", case.data, {*papers, HOME, QUESTIONS})
+            base = case.settings.get("base", {})
+            if not isinstance(base, Mapping):
+                raise SureshotError(
+                    f"Setting cases.{number}.settings.base is {base!r:.80}; it must be a table."
+                )
+            if "name" in case.settings or "name" in base:
+                raise SureshotError(
+                    f"Setting cases.{number}.settings names a system, and rows keep theirs; "
+                    f"say which with cases.{number}.systems."
+                )
             for name in ("encoder", "stem", "training"):
                 whole, part = getattr(self, name), getattr(case, name)
                 build(type(whole), {**to_values(whole), **part}, f"cases.{number}.{name}")
@@ -435,8 +445,8 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
     about = case.get("data") or [
         known
         for known, data in plan.get("data", {}).items()
-        if data["train"].get("dataset") == first.dataset
-        and data["train"].get("protocol") in (first.protocol, None)
+        if (train := data.get("train", {})).get("dataset") == first.dataset
+        and train.get("protocol") in (first.protocol, None)
     ]
     if not about:
         raise SureshotError(
@@ -444,7 +454,8 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
             "name some of [data] as data of this case, or leave it out."
         )
     encoder = {name: value for name, value in written.get("encoder", {}).items() if name != "name"}
-    training = {name: value for name, value in written["training"].items() if name != "seed"}
+    training = dict(written.get("training", {}))
+    training.pop("seed", None)
     given = {
         "data": about,
         "encoder": encoder | case.get("encoder", {}),
@@ -626,13 +637,28 @@ class PlanData:
         targets = []
         for name, data in there:
             others = [AWAY] if name == HOME and table.tested_on else table.tested_on
-            tested_on = self._readable(others, missing)
+            tested_on = self._apart(data, self._readable(others, missing), missing)
             target = Target(name, data, tuple(tested_on))
             rows, left_out = self.rows(table, target)
             missing += left_out
             if rows and (tested_on or not others):
                 targets.append(target)
         return targets, missing
+
+    def _apart(
+        self, data: DatasetSplits, others: Sequence[tuple[str, DatasetSplits]], missing: list[str]
+    ) -> list[tuple[str, DatasetSplits]]:
+        """The other data sets whose test videos were not trained on, nor chosen by."""
+        train, val, _ = self.splits(data)
+        apart = []
+        for name, other in others:
+            try:
+                for part in (train, val):
+                    check_disjoint(part, self.splits(other).test)
+                apart.append((name, other))
+            except SureshotError as error:
+                missing.append(str(error))
+        return apart
 
     def _readable(
         self, names: Sequence[str], missing: list[str]

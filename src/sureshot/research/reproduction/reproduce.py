@@ -240,6 +240,7 @@ class _Reproducer:
 
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""
+        _refuse_different_tests(runs, self.folder)
         ranks, ranked = {}, []
         for run in runs:
             read = read_ranks(self.folder / RUNS / f"{run.key}.npz")
@@ -255,6 +256,7 @@ class _Reproducer:
         rows, _ = self.data.rows(table, target)
         encoders = [self.data.recipe(row, 0, target).encoder for row in rows]
         trained = [encoder.tuned for encoder in encoders]
+        keeps = [self.data.recipe(row, 0, target).training.keep for row in rows]
         how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
         facts = Facts(
@@ -266,6 +268,7 @@ class _Reproducer:
             published=bool(plan.encoders) and all(map(published_split, self.data.tests(target))),
             training=_training_in_words(plan),
             encoder_is=how,
+            chosen=set(keeps) != {"last"},
             data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
@@ -369,6 +372,19 @@ class _Reproducer:
         """The folder of a model that stays, trained now or before."""
         folder = self.folder / "models" / key_of(recipe, target, self.data)
         return train_run(recipe, target, self.data, folder, self.notes).folder
+
+
+def _refuse_different_tests(runs: Sequence[Run], folder: Path) -> None:
+    """Refuse to compare runs some of which were tested when not all videos could be read."""
+    tests = {tuple(run.tests): run for run in runs if run.tests}
+    if len(tests) > 1:
+        (one, run), (other, another) = list(tests.items())[:2]
+        record = folder / RUNS / f"{run.key}.json"
+        raise SureshotError(
+            f"Not all runs were tested on the same videos: {run.variant}, seed {run.seed}, on "
+            f"{'; '.join(one)}, but {another.variant}, seed {another.seed}, on {'; '.join(other)}. "
+            f"Delete what was made when some could not be read, such as {record}."
+        )
 
 
 def _arguments(split: SplitRecipe | QuestionRecipe) -> dict[str, Any]:

@@ -178,6 +178,11 @@ class _Timed(Notes):
     def line(self, text: str) -> None:
         """Drop it."""
 
+    def warn(self, text: str) -> None:
+        """Pass a warning on once: all runs on the same videos have it."""
+        if text not in getattr(self._progress, "lines", ()):
+            super().warn(text)
+
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         if what == "steps":
             self.began = min(self.began, time.perf_counter())
@@ -233,12 +238,17 @@ def _test(
 def _encoded(
     split: Split, scorer: Scorer, recipe: Recipe, data: PlanData, notes: Notes
 ) -> SplitFeatures:
-    if not recipe.encoder.tuned:
-        return encode(split, scorer, notes, cache=data.cache)
-    scorer = replace(scorer, encoder=tuned(scorer.encoder).encoder)
-    # No other run can use the features of an encoder that was trained in this one.
-    with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-        return encode(split, scorer, notes, cache=Path(cache))
+    with contextlib.ExitStack() as stack:
+        cache = data.cache
+        if recipe.encoder.tuned:
+            scorer = replace(scorer, encoder=tuned(scorer.encoder).encoder)
+            # No other run can use the features of an encoder that was trained in this one.
+            own = tempfile.TemporaryDirectory(prefix="sureshot-")
+            cache = Path(stack.enter_context(own))
+        seen = encode(split, scorer, notes, cache=cache)
+    for name, reason in seen.unreadable[:1]:
+        notes.warn(f"{seen.split.title()}; left out: {name} {reason}, the first of those.")
+    return seen
 
 
 def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:

@@ -98,7 +98,7 @@ def save(
     """
     (folder / FILE).unlink(missing_ok=True)  # of a run that went on
     scorer = load(folder, device)
-    if scorer.searchable is None:
+    if scorer.searchable is None or len(val.split.items) < 2:  # of one video nothing is learned
         return ""
     bank, found = fit_hub_bank(scorer, splits, [val], sets, seed)
     if bank is not None:

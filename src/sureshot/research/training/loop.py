@@ -2,9 +2,10 @@
 
 import json
 import math
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
@@ -26,7 +27,13 @@ from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.step import StepOptions, gradients, new_scaler, update
 from sureshot.settings import parse_json, to_values
 
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
+
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
+RECIPE = "recipe.toml"  # written last
 _FREE = ("workers", "save_every")  # settings that reach neither weights nor scores
 _NAMED = 4  # pairs named in an error
 _WEIGHTS, _MEMORY = "weights.", "optimiser."  # prefixes of tensors in a state
@@ -217,8 +224,7 @@ class TrainState:
 
     def begin(self, folder: Path, resume: bool) -> "_Counters":
         """Load the state of the folder, or see that there is none."""
-        if not resume:
-            check_new(folder)
+        check_new(folder, resume=resume)
         state = folder / STATE
         if not state.exists():
             return _Counters()
@@ -366,13 +372,57 @@ def _finish_epoch(
     return counters
 
 
-def check_new(folder: Path) -> None:
-    """Refuse a folder that has a run."""
+def check_new(folder: Path, *, resume: bool = False) -> None:
+    """Refuse a folder that has a run, or anything that a run would replace.
+
+    What is left of a run that was killed before its first state is replaced.
+    """
     if (folder / STATE).exists():
+        if resume:
+            return
         raise SureshotError(
             f"There is a run in {folder} already; resume it ({option('resume', True)}), or "
             f"name another folder."
         )
+    model, log = folder / MODEL, folder / LOG
+    ours = resume and any(model.glob("*.safetensors"))
+    unfinished = ours and not (folder / RECIPE).exists()
+    in_the_way = [model] if model.exists() and not unfinished else []
+    with suppress(OSError, UnicodeDecodeError):
+        if log.exists() and log.stat().st_size and not read_log(log):
+            in_the_way.append(log)
+    if in_the_way:
+        raise SureshotError(
+            f"{in_the_way[0]} is there already, and no {STATE} to go on from. Training would "
+            "replace it; name another folder."
+        )
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Be the only process that trains in a folder in the block, where the system has locks."""
+    if fcntl is None or rank() != 0:
+        yield
+        return
+    opened = -1
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(opened)
+        raise SureshotError(
+            f"Another process is training in {folder}; name another folder."
+        ) from None
+    except OSError:  # a file system without locks; what cannot be written is said later
+        pass
+    try:
+        yield
+    finally:
+        if opened >= 0:
+            os.close(opened)
+        with suppress(OSError):  # of a run that was refused
+            folder.rmdir()
 
 
 def save_state(

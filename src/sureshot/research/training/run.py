@@ -40,7 +40,7 @@ from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile
 from sureshot.settings import override, to_values
 from sureshot.text import aligned, counted, duration
 
-FRAMES, UNREADABLE, RECIPE = "frames", "unreadable.txt", "recipe.toml"  # in the folder of a run
+FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
 _R = TypeVar("_R", bound=RecipeFile)
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
@@ -78,6 +78,7 @@ class Task(ABC):
         self.splits, self.held = splits, held
         self.sets: Sequence[SplitFeatures] = ()
         self.val: SplitFeatures | None = None
+        self._seen: SplitFeatures | None = None  # of the last epoch, by a tuned encoder
 
     @abstractmethod
     def score(self, features: SplitFeatures) -> float:
@@ -166,8 +167,19 @@ class Task(ABC):
         run's folder lists these.
         """
         # What would be refused after all videos have been encoded is refused before.
-        if not resume:
-            loop.check_new(folder)
+        loop.check_new(folder, resume=resume)
+        with loop.claimed(folder):
+            return self._run(folder, notes, resume, cache, frames, bank)
+
+    def _run(
+        self,
+        folder: Path,
+        notes: Notes,
+        resume: bool,
+        cache: Path | None,
+        frames: Path | None,
+        bank: bool,
+    ) -> loop.TrainingResult:
         network, memory = None, FrameMemory(0)
         pairs: data.Pairs
         if self.recipe.encoder.tuned:
@@ -209,8 +221,10 @@ class Task(ABC):
             notes.line(line)
         for line in _list_unreadable(pairs, folder):
             notes.warn(line)
+        if self._seen is not None and self._seen.unreadable:
+            notes.warn(_left_out(self._seen))
         if rank() == 0:
-            self.recipe.save(folder / RECIPE)
+            self.recipe.save(folder / loop.RECIPE)
             if self.held is not None and bank:
                 self.finish(fitted.folder, self.held, notes)
         return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
@@ -221,9 +235,7 @@ class Task(ABC):
         for split in [*self.splits, *([self.held] if self.held else [])]:
             seen = self.features(split, cache=cache, progress=notes)
             if seen.unreadable:
-                (name, reason), *others = seen.unreadable
-                more = f", and {len(others)} more" if others else ""
-                notes.line(f"{seen.split.title()}; left out: {name} {reason}{more}")
+                notes.warn(_left_out(seen))
             own = self.experts[len(sets)] if self.experts else {}
             sets.append(replace(seen, experts=own))
         self.val = sets.pop() if self.held else None
@@ -237,7 +249,14 @@ class Task(ABC):
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
             seen = self.features(held, network.encoder, cache=Path(cache), memory=memory)
+            self._seen = seen
             return self.score(seen)
+
+
+def _left_out(seen: SplitFeatures) -> str:
+    (name, reason), *others = seen.unreadable
+    more = f", and {len(others)} more" if others else ""
+    return f"{seen.split.title()}; left out: {name} {reason}{more}"
 
 
 def _list_unreadable(pairs: data.Pairs, folder: Path) -> list[str]:

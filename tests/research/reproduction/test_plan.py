@@ -88,6 +88,16 @@ def test_a_data_set_is_read_only_where_it_is_asked_for(place, tmp_path):
         gone.splits(gone.plan.away)
 
 
+def test_another_data_set_is_not_tested_on_what_was_trained_on(place, tmp_path):
+    head, *lines = (place / "pairs.csv").read_text().splitlines()
+    leaked = [line.replace("train", "test") for line in lines if "train" in line]
+    (place / "leak.csv").write_text("\n".join([head, *leaked]) + "\n")
+    root = '[away.test]\ndataset = "pairs"\nroot = '
+    data = changed(place, tmp_path, (f'{root}"away/pairs.csv"', f'{root}"leak.csv"'))
+    targets, missing = data.targets(find_table("duq-4"))
+    assert not targets and any("share 6 videos" in sentence for sentence in missing)
+
+
 def test_videos_to_choose_on_may_be_held_out_of_the_training_set(place, tmp_path):
     text = (place / "plan.toml").read_text()
     first, rest = text.split("[home.val]")

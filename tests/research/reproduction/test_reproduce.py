@@ -68,6 +68,11 @@ def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
     assert not list(tmp_path.parent.glob("foreign*"))
     table = read_ranks(tmp_path / "duq-s3.npz")[""]
     assert table.seeds == (0, 0, 1, 1)
+    record = next((tmp_path / "runs").glob("*.json"))  # made when a video could not be read
+    tests = ["pairs pairs.csv test, 2 of 3 videos, 4 captions"]
+    record.write_text(json.dumps(json.loads(record.read_text()) | {"tests": tests}))
+    with pytest.raises(SureshotError, match="Not all runs were tested on the same videos"):
+        made(2)
 
 
 def test_only_the_rows_that_claims_compare_are_run_if_asked(place, tmp_path):

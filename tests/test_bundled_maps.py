@@ -35,7 +35,9 @@ def states():
     return [made[:2], made[2:]]
 
 
-@pytest.mark.parametrize(("layers", "block"), [(3, 16), (6, 11)])
+@pytest.mark.parametrize(
+    ("layers", "block"), [pytest.param(3, 16, marks=pytest.mark.slow), (6, 11)]
+)
 def test_the_encoder_computes_with_whatever_was_tuned(layers, block, tmp_path, monkeypatch):
     network = Network(layers, block)
     network.restart_maps(seed=1)
@@ -74,6 +76,7 @@ def test_features_are_what_a_network_computes_with_and_are_kept(states, tmp_path
     assert len(shards) == 1
 
 
+@pytest.mark.slow
 def test_maps_are_fitted_once(states, tmp_path):
     network = Network(3, 16)
     data = maps.features_of(network, ITEMS, states, tmp_path / "features")

@@ -93,6 +93,7 @@ def test_a_stopped_run_goes_on_as_if_it_had_not_been(items, states, network, tmp
         torch.testing.assert_close(continued[name], weight, atol=1e-4, rtol=0)
 
 
+@pytest.mark.slow
 def test_runs_differ_and_none_goes_on_from_another(items, states, network, tmp_path):
     other = trained(items, states, tmp_path, run=1)
     assert not torch.allclose(other.text.weight, network.text.weight, atol=1e-4)
@@ -103,6 +104,7 @@ def test_runs_differ_and_none_goes_on_from_another(items, states, network, tmp_p
     assert len(list(tmp_path.iterdir())) == 3
 
 
+@pytest.mark.slow
 def test_a_run_that_is_there_is_read_whatever_number_is_asked_for(items, states, tmp_path):
     first = train(untrained(), items, states, SETTINGS, 0, tmp_path)
     (path,) = tmp_path.iterdir()

@@ -66,6 +66,7 @@ class Fetched(HTMLParser):
             self.addresses.append(named.get("href", ""))
 
 
+@pytest.mark.slow
 def test_every_part_is_there_and_nothing_is_fetched_from_elsewhere(site: Path) -> None:
     """In one test, as the site is built for each process that looks at it."""
     missing = {

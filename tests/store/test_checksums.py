@@ -53,7 +53,7 @@ def largest(folder: Path) -> Path:
     return max((p for p in folder.rglob("*") if p.is_file()), key=lambda p: p.stat().st_size)
 
 
-@pytest.mark.parametrize("name", ["videos", "windows"])
+@pytest.mark.parametrize("name", [pytest.param("videos", marks=pytest.mark.slow), "windows"])
 def test_one_bit_of_the_newest_manifest_or_all_of_it_costs_one_commit_and_is_reported(
     sound: Path, tmp_path: Path, name: str
 ) -> None:
@@ -92,7 +92,7 @@ def read_all(place: Path) -> None:
     store.finder.nearest(QUERY, 5)
 
 
-@pytest.mark.parametrize("name", ["videos", "windows"])
+@pytest.mark.parametrize("name", [pytest.param("videos", marks=pytest.mark.slow), "windows"])
 def test_a_file_at_which_lance_ends_the_process_is_refused_and_its_videos_come_again(
     place: Path, name: str
 ) -> None:

@@ -347,7 +347,10 @@ ONE = [
 ]
 
 
-@pytest.mark.parametrize(("table", "pages"), ONE, ids=[table for table, _ in ONE])
+@pytest.mark.parametrize(
+    ("table", "pages"),
+    [pytest.param(*one, id=one[0], marks=[pytest.mark.slow] * (len(one[1]) > 1)) for one in ONE],
+)
 def test_a_table_runs_on_the_files_of_its_benchmarks(every, tmp_path, table, pages):
     """The first of its runs, that is: a row on each data set."""
     made = research.reproduce(

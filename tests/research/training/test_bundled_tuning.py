@@ -80,6 +80,7 @@ def test_what_was_trained_is_what_its_folder_gives(encoder, frames, tmp_path):
     close(again.encode_texts(TEXTS).words, kept.encode_texts(TEXTS).words)
 
 
+@pytest.mark.slow
 def test_frames_go_through_the_lower_blocks_once_for_all_runs(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     recipe = synthetic_recipe(

@@ -15,7 +15,7 @@ from sureshot.errors import StoreError
 from sureshot.store.index import Store
 from sureshot.store.locks import LOCKS
 from sureshot.store.repair import delete_index, leftovers, tidy
-from sureshot.store.tables import NAMES, Tables
+from sureshot.store.tables import Tables
 from tests import processes
 from tests.encoded import contents, fail, flipped, make_store, random_windows, record
 

@@ -193,7 +193,10 @@ def deadly(data: bytes) -> bytes:
     return data[:-16] + b"\xff" * 4 + data[-12:]
 
 
-@pytest.mark.parametrize("table", ["videos", "windows", "lines"])
+@pytest.mark.parametrize(
+    "table",
+    ["windows", *(pytest.param(name, marks=pytest.mark.slow) for name in ("videos", "lines"))],
+)
 def test_no_verb_is_ended_by_a_file_and_index_makes_it_right(
     tmp_path: Path, world: World, table: str
 ) -> None:

@@ -136,15 +136,16 @@ def test_a_video_without_a_frame_is_left_out_of_training_and_test(train, evaluat
 
 
 def test_nothing_is_replaced_that_is_no_unfinished_run(train, place, tmp_path):
-    for there, text in (("model/thesis.tex", "mine"), ("log.jsonl", "dear diary")):
-        own = tmp_path / there.partition("/")[0] / there
+    theirs = ("mine", "dear diary", '{"level": "info"}\n', "caf\xe9")
+    for number, text in enumerate(theirs):
+        folder = tmp_path / str(number)
+        own = folder / ("log.jsonl" if number else "model/thesis.tex")
         own.parent.mkdir(parents=True)
-        own.write_text(text)
-        folder = tmp_path / there.partition("/")[0]
+        own.write_text(text, "latin-1")
         for more in ((), ("--resume",)):
             ran = train("--to", folder, *more)
             assert ran.code == 1 and "Training would replace it" in ran.err
-        assert own.read_text() == text
+        assert own.read_text("latin-1") == text
     finished = shutil.copytree(place / "run", tmp_path / "finished")
     (finished / "state.safetensors").unlink()
     for more in ((), ("--resume",)):

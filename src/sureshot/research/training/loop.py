@@ -388,14 +388,24 @@ def check_new(folder: Path, *, resume: bool = False) -> None:
     ours = resume and any(model.glob("*.safetensors"))
     unfinished = ours and not (folder / RECIPE).exists()
     in_the_way = [model] if model.exists() and not unfinished else []
-    with suppress(OSError, UnicodeDecodeError):
-        if log.exists() and log.stat().st_size and not read_log(log):
-            in_the_way.append(log)
+    if log.exists() and not _is_own_log(log):
+        in_the_way.append(log)
     if in_the_way:
         raise SureshotError(
             f"{in_the_way[0]} is there already, and no {STATE} to go on from. Training would "
             "replace it; name another folder."
         )
+
+
+def _is_own_log(path: Path) -> bool:
+    """Whether a file is empty, or a log that a run wrote."""
+    try:
+        entries = read_log(path)
+        return not path.stat().st_size or any(
+            isinstance(entry, dict) and ("losses" in entry or "kept" in entry) for entry in entries
+        )
+    except (OSError, UnicodeDecodeError):
+        return False
 
 
 @contextmanager

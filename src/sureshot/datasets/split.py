@@ -1,5 +1,6 @@
 """A split of a benchmark as every system sees it: videos, captions, and what was not found."""
 
+import hashlib
 import os
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,6 +126,11 @@ class Split:
     def owner(self) -> Int64[np.ndarray, " captions"]:
         """The index of the video of each caption."""
         return np.array([caption.video for caption in self.captions], np.int64)
+
+    def digest(self) -> str:
+        """What tells its ids and captions from others of the same number: 12 letters."""
+        content = [item.id for item in self.items], self.texts(), self.owner().tolist()
+        return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 
     def part(self, ids: Collection[str]) -> "Split":
         """The same split with these videos only, in the order they have here.

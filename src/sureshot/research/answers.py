@@ -509,6 +509,7 @@ class AnswerTask(Task):
             "stem": to_values(base.model.stem.config),
             "train": self.readable.title(),
             "val": "" if self.held is None else self.held.title(),
+            "ids and questions": self.readable.split.digest(),
             "answers": list(self.answers),
         }
 

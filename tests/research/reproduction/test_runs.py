@@ -132,6 +132,23 @@ def test_a_finished_run_is_not_made_again(make, monkeypatch):
     assert make(XPOOL) == first
 
 
+def test_a_run_is_made_again_once_captions_have_changed(make, data, monkeypatch):
+    first = make(XPOOL)
+    whole = data.splits
+
+    def changed(splits):
+        parts = whole(splits)
+        caption, *others = parts.train.captions
+        captions = (replace(caption, text="another text"), *others)
+        return parts._replace(train=replace(parts.train, captions=captions))
+
+    monkeypatch.setattr(data, "splits", changed)
+    again = make(XPOOL)
+    assert again.key == first.key and again.data != first.data
+    monkeypatch.setattr(module, "train_splits", None)
+    assert make(XPOOL) == again
+
+
 def test_the_frames_of_a_row_reach_training_and_tests(make, monkeypatch):
     scored = []
     watch(monkeypatch, scored)

@@ -159,6 +159,17 @@ def test_a_run_is_not_taken_up_with_other_settings(place, finished, setting, mes
     assert (place / "finished" / STATE).read_bytes() == before
 
 
+def test_a_run_is_not_taken_up_with_other_captions_of_the_same_number(place, finished, tmp_path):
+    shutil.copytree(place / "finished", tmp_path / "run")
+    lines = (place / "pairs.csv").read_text()
+    try:
+        (place / "pairs.csv").write_text(lines.replace("red", "green", 1))
+        with pytest.raises(SureshotError, match="cannot go on: ids and captions was"):
+            trained(place, tmp_path / "run", resume=True)
+    finally:
+        (place / "pairs.csv").write_text(lines)
+
+
 @pytest.mark.parametrize(
     ("setting", "message"),
     [

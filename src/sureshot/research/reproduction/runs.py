@@ -73,6 +73,7 @@ class Run:
         key: name of the run among those that are kept, with its ranks; empty without ranks.
         curve: score on the validation set after each epoch.
         tests: title of each test set, that of the training's data set first.
+        data: digest of the ids and captions of all sets; empty in files of before.
     """
 
     variant: str
@@ -87,6 +88,7 @@ class Run:
     key: str = ""
     curve: Sequence[float] = ()
     tests: Sequence[str] = ()
+    data: str = ""
 
 
 def digest(values: Any) -> str:
@@ -125,7 +127,7 @@ def perform(
     folder: Path,
     progress: Progress | None = None,
 ) -> Run:
-    """Make a run, or read it if it was made; one that was stopped goes on.
+    """Make a run, or read it if it was made of the same captions; one that was stopped goes on.
 
     Several processes train it together, and the first of them tests it.
 
@@ -136,19 +138,31 @@ def perform(
     """
     key = key_of(recipe, target, data)
     record = folder / f"{key}.json"
-    if not broadcast(record.exists()):
+    captions = _digest_of_sets(recipe, target, data)
+    if not broadcast(_is_made(record, captions)):
         place, notes = folder / f"{key}.run", _Timed(progress or Silent())
         fitted = train_run(recipe, target, data, place, notes)
         if rank() == 0:
             run, ranks = _test(recipe, target, data, place, fitted, notes)
             write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
-            write_json(record, asdict(replace(run, variant=variant.name, key=key)))
+            named = replace(run, variant=variant.name, key=key, data=captions)
+            write_json(record, asdict(named))
             shutil.rmtree(place, ignore_errors=True)
         gc.collect()  # hundreds of megabytes of frames in cycles, and no objects to set it off
         broadcast(None)  # all wait until the run is kept
     # Another table may have made it under another name.
     kept = replace(Run(**read_json(record)), variant=variant.name)
     return replace(kept, scores=kept.corrected, key="") if variant.post else kept
+
+
+def _digest_of_sets(recipe: Recipe, target: Target, data: PlanData) -> str:
+    home = data.splits(replace(target.data, train=recipe.train[0], val=recipe.val))
+    return digest([part.digest() for part in (home.train, home.val, *data.tests(target))])
+
+
+def _is_made(record: Path, captions: str) -> bool:
+    """Whether there is a run, and not of captions that have changed since."""
+    return record.exists() and read_json(record).get("data") in (None, "", captions)
 
 
 def train_run(

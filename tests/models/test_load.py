@@ -12,7 +12,7 @@ import torch
 from PIL import Image
 
 from sureshot.cli.app import run
-from sureshot.errors import ModelError, StoreError, SureshotError, VideoError
+from sureshot.errors import ArgumentError, ModelError, StoreError, SureshotError, VideoError
 from sureshot.library.search import open_index
 from sureshot.media.sampling import sample_frames
 from sureshot.models.checkpoint import Checkpoint, EncoderNote
@@ -173,6 +173,8 @@ def test_an_encoder_alone_scores_by_the_mean_of_frames(videos):
         expected = TINY.encode_texts(TEXTS).sentence @ mean / np.linalg.norm(mean)
         np.testing.assert_allclose(found[:, column], expected, atol=1e-5)
     np.testing.assert_allclose(texts.vectors @ embedded.vectors.T, found, atol=1e-6)
+    with pytest.raises(ArgumentError, match="here are videos and texts"):
+        model.similarity(embedded, texts)
     assert found[0].argmax() == 0 and found[1].argmax() == 1
 
 
@@ -186,6 +188,12 @@ def test_a_checkpoint_scores_all_pairs_as_it_scores_one(tmp_path, videos, system
     assert expected.std() > 1e-3
     for side in (texts, embedded):
         np.testing.assert_allclose(np.linalg.norm(side.vectors, axis=1), 1, atol=1e-5)
+
+
+def test_the_folder_of_a_run_is_told_from_its_model(tmp_path):
+    saved(tmp_path / "run" / "model", "clip4clip", "linear")
+    with pytest.raises(ModelError, match=r"is the folder of a run; its model is .*run.model\.$"):
+        load(tmp_path / "run")
 
 
 @pytest.mark.parametrize("system", ["duq", "duq_released"])

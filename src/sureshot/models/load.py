@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from jaxtyping import Float, Shaped, UInt8
@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from sureshot.models.model import Model
 
 
+_OF_RUN = "model"  # a run's folder has its model there
 _FRAMES = 12  # sampled from a video for an encoder alone
 _TEXTS, _VIDEOS = 256, 64  # coded at once
 
@@ -65,10 +66,12 @@ class Embedded:
         vectors: unit vectors. The product of a text's and a video's is their score where the model
             pools frames to one vector, as an encoder alone does; else it chooses candidates.
         codes: what the model's own similarity compares.
+        are: which of the two they are.
     """
 
     vectors: Float[np.ndarray, "items dim"]
     codes: Any
+    are: Literal["texts", "videos"]
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -154,7 +157,7 @@ class Scorer:
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
-        return Embedded(how.text_vectors(codes), codes)
+        return Embedded(how.text_vectors(codes), codes, "texts")
 
     def encode_document(
         self, videos: str | Path | Sequence[str | Path], *, experts: str | Path | None = None
@@ -181,7 +184,7 @@ class Scorer:
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
-        return Embedded(how.video_vectors(codes), codes)
+        return Embedded(how.video_vectors(codes), codes, "videos")
 
     def similarity(
         self, texts: Embedded, videos: Embedded, *, corrected: bool = True
@@ -190,7 +193,15 @@ class Scorer:
 
         Args:
             corrected: whether the hub correction of the model's bank is taken off, as in a search.
+
+        Raises:
+            ArgumentError: these are not texts and videos, in this order.
         """
+        if (texts.are, videos.are) != ("texts", "videos"):
+            raise ArgumentError(
+                f"similarity compares texts with videos, in this order; here are {texts.are} and "
+                f"{videos.are}."
+            )
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)
         return self.raw.similarity(texts.codes, videos.codes.codes)
@@ -352,6 +363,8 @@ def _without_bank(
         folder = _from_hub(name)
     if name not in BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
         return _checkpoint(name, folder, device, engine)
+    if name not in BUILT_IN and is_folder_at(folder) and is_checkpoint(folder / _OF_RUN):
+        raise ModelError(f"{name} is the folder of a run; its model is {Path(name) / _OF_RUN}.")
     there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
     if folder.is_absolute() and not there:
         raise ModelError(

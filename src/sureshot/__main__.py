@@ -11,7 +11,8 @@ def main() -> None:
         # Names of files would be others than under a locale of UTF-8, by which videos are known.
         os.environ["PYTHONUTF8"] = "1"
         os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
-    from sureshot.cli.app import catch_signals, drop_output, exit_code, open_streams
+    from sureshot.cli.app import catch_signals, exit_code, open_streams
+    from sureshot.cli.terminal import drop_output
 
     open_streams()
     try:

@@ -379,6 +379,16 @@ def test_a_closed_stream_changes_nothing_but_what_is_seen(library, redirections)
     assert after == before
 
 
+def test_where_nobody_reads_json_any_more_the_exit_code_still_says_how_it_went(tmp_path):
+    (tmp_path / "broken.mp4").write_text("no video")
+    read, written = os.pipe()
+    os.close(read)
+    arguments = ("index", str(tmp_path / "broken.mp4"), "--db", str(tmp_path / "db"), "--json")
+    ran = subprocess.run([*COMMAND, *arguments], stdout=written, stderr=subprocess.PIPE, timeout=60)
+    os.close(written)
+    assert ran.returncode == 1 and b"Traceback" not in ran.stderr
+
+
 def test_a_closed_input_is_an_empty_one(library):
     ran = through_shell("<&-", "search", "--from-file", "-", "--db", library.db)
     assert ran.returncode == 1

@@ -79,6 +79,9 @@ def test_what_was_learned_is_json_too(calibrate, tmp_path):
     [
         (["--show", "--forget"], "Give one of"),
         (["--root", "a"], "--root needs --reference"),
+        (["--show", "--ids", "a"], "--ids needs --reference"),
+        (["--forget", "--to", "a"], "--to needs --labels FILE or --reference"),
+        (["--reference", "a", "--skip-unknown"], "--skip-unknown needs --labels"),
         (["--labels", "a", "--reference", "pairs"], "Give one of"),
         (["tiny", "--reference", "pairs"], "pairs is a data set; name the folder that has it"),
         (["tiny", "--reference", "nowhere"], "neither a data set"),

@@ -147,7 +147,7 @@ def test_a_list_of_chosen_videos_counts_what_it_shows(films, tmp_path) -> None:
         "3",
     ]
     assert listed(db, folder=folder / "1", longer=2).videos == ()
-    with pytest.raises(QueryError, match="give path or date"):
+    with pytest.raises(ArgumentError, match="give path or date"):
         listed(db, sort="best")
 
 

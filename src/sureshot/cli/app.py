@@ -14,7 +14,7 @@ from types import FrameType
 
 import typer
 
-from sureshot.cli.terminal import MistypedError, print_json
+from sureshot.cli.terminal import MistypedError, drop_output, print_json
 from sureshot.errors import ArgumentError, SureshotError, imports_for
 from sureshot.paths import refuse_credentials
 from sureshot.text import plain
@@ -41,17 +41,6 @@ def open_streams() -> None:
         # A terminal that cannot show a letter of a file name shows a question mark in its place.
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-
-
-def drop_output() -> None:
-    """Drop buffered output, so that Python does not fail to flush it at exit."""
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except (OSError, ValueError):
-            nowhere = os.open(os.devnull, os.O_WRONLY)
-            os.dup2(nowhere, stream.fileno())
-            os.close(nowhere)
 
 
 _ALIASES = {"find": "search"}

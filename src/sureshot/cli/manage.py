@@ -38,6 +38,7 @@ from sureshot.cli.terminal import (
     print_paths,
     print_table,
     print_videos,
+    refuse_without,
 )
 from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.paths import absolute_model, exists_at, index_place
@@ -384,12 +385,18 @@ def calibrate(
     """
     if (labels is not None) + (reference is not None) + show_card + forget > 1:
         raise MistypedError("Give one of: --labels, --reference, --show, --forget.")
+    if reference is None:
+        described = {"protocol": protocol, "videos": videos, "ids": ids, "label": label}
+        other = {"root": root, "split": split != "val", "experts": experts, "cache": cache}
+        refuse_without("--reference PLACE", **other, **described)
+    else:
+        refuse_without("--labels FILE", skip_unknown=skip_unknown)
     if show_card or forget:
+        needed = "--labels FILE or --reference PLACE"
+        refuse_without(needed, skip_unknown=skip_unknown, to=to, date=date)
         return _print_card(library.open_index(db, model=model, device=device), forget, as_json)
     with Bar(console(err=True), "scoring") as bar:
         if reference is None:
-            if root is not None:
-                raise MistypedError("--root needs --reference NAME as well.")
             done = library.calibrate(
                 labels,
                 db=db,

@@ -50,9 +50,6 @@ Frames = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, max=64, help="Frames per video.", show_default="as trained"),
 ]
-Bank = Annotated[
-    int, typer.Option(metavar="N", min=1, help="Training captions for qb_norm and nnn.")
-]
 AnswerModel = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
 
 EXAMPLES = examples(
@@ -477,7 +474,12 @@ def plot(
             "or dsl.",
         ),
     ] = None,
-    bank: Bank = 2000,
+    bank: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N", min=1, help="Training captions for --after qb_norm or nnn; else 2000."
+        ),
+    ] = None,
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,

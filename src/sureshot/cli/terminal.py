@@ -46,6 +46,12 @@ def path_option(
     )
 
 
+def refuse_without(needed: str, **given: object) -> None:
+    """Refuse options that were given and do nothing without another one."""
+    for name in (name for name, value in given.items() if value):
+        raise MistypedError(f"--{name.replace('_', '-')} needs {needed} as well.")
+
+
 Db = Annotated[
     str | None,
     typer.Option(
@@ -236,11 +242,28 @@ def print_result(result: Result, *, as_json: bool) -> int:
 
 
 def print_json(values: dict[str, Any], *, err: bool = False) -> None:
-    """A JSON document with its schema on one line, without characters that steer a terminal."""
+    """A JSON document with its schema on one line, without characters that steer a terminal.
+
+    Where nobody reads any more it is dropped: the exit code still says how it went.
+    """
     stream = sys.stderr if err else sys.stdout
     unicode = "utf" in (stream.encoding or "").lower()
-    stream.write(json_text(values, ascii_only=not unicode) + "\n")
-    stream.flush()
+    try:
+        stream.write(json_text(values, ascii_only=not unicode) + "\n")
+        stream.flush()
+    except BrokenPipeError:
+        drop_output()
+
+
+def drop_output() -> None:
+    """Drop buffered output, so that Python does not fail to flush it at exit."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, stream.fileno())
+            os.close(nowhere)
 
 
 def short(path: Path) -> str:

@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import QueryError, option
+from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.results import JSON_SCHEMA
 from sureshot.library.video_filter import VideoFilter, newest_first
 from sureshot.media.discover import is_away, is_gone
@@ -155,7 +155,7 @@ def list_videos(
         failed: whether those that could not be indexed are listed too; they are counted anyway.
     """
     if sort not in ("path", "date"):
-        raise QueryError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
+        raise ArgumentError(f"{option('sort')} is {plain(sort)!r}; give path or date.")
     key = newest_first if sort == "date" else _by_path
     records = [r for r in store.videos() if is_selected(r, folder)]
     good, bad = split_failed(records)

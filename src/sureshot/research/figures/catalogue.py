@@ -197,7 +197,7 @@ def plot(
     seed: int = 0,
     compare_with: str | Path | None = None,
     after: str | None = None,
-    bank: int = 2000,
+    bank: int | None = None,
     device: str | None = None,
     cache: Path | None = None,
     progress: Progress | None = None,
@@ -215,7 +215,8 @@ def plot(
         seed: seed of the queries that are shown.
         compare_with: a second model, for ``matrices`` and ``tokens``.
         after: second score of ``rerank``; None is the model's own.
-        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most.
+        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is
+            2000.
 
     Raises:
         ArgumentError: arguments that do not go together.
@@ -241,13 +242,18 @@ def plot(
     if after not in (None, *AFTER):
         known = ", ".join(AFTER)
         raise ArgumentError(f"{option('after', str(after))} is unknown; known: {known}.")
+    if bank is not None and after not in BANKED:
+        banked = " or ".join(name for name in AFTER if name in BANKED)
+        raise ArgumentError(f"{option('bank')} belongs to {option('after')} {banked}.")
+    if count is not None and not spec.count:
+        raise ArgumentError(f"{figure} shows all queries, not {count} of them.")
     notes = Notes(progress or Silent())
     scorers = [load(name, device) for name in (*names, *([compare_with] if compare_with else []))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
         check_experts(scorer, source.experts)
     read = read_source(source, notes)
-    captions = training_captions(scorers[0], read, bank) if after in BANKED else None
+    captions = training_captions(scorers[0], read, bank or 2000) if after in BANKED else None
     subjects = [
         Subject(scorer, encode(read, scorer, notes, frames=frames, cache=cache), seed)
         for scorer in scorers

@@ -69,10 +69,13 @@ def main() -> None:
 def measure(kind: str, folder: Path) -> None:
     """One run in this process: prints wall seconds, CPU seconds, peak MB, videos.
 
-    Weights are loaded before the clock starts: both sides need them, and they are read once.
+    Packages and weights are loaded before the clock starts: both sides need them, and they are read
+    once for however many videos.
     """
+    import av  # noqa: F401
     import torch
 
+    import sureshot.library.indexing  # noqa: F401
     from sureshot.models.encoders.bundled import BundledEncoder
 
     alone = kind == "loop, one thread"

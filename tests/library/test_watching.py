@@ -94,6 +94,9 @@ def test_what_is_written_moved_and_deleted_is_followed(folder: Path, tmp_path: P
         (folder / "slow.mp4").rename(folder / "trip" / "grün.mp4")
         films.hears("grün.mp4: nothing new, 1 moved")
         assert films.videos() == {"red.mp4", "trip/grün.mp4"}
+        line = "1\n00:00:00,000 --> 00:00:01,000\nthe password is swordfish\n"
+        (folder / "trip" / "grün.srt").write_text(line)
+        films.hears("grün.mp4: nothing new, 1 unchanged. 1 new line of words.")
         (folder / ".hidden.mp4").write_bytes(made)
         (folder / "notes.txt").write_text("no video")
         (folder / "red.mp4").unlink()

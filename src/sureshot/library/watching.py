@@ -38,7 +38,7 @@ from sureshot.paths import absolute, as_list, exists_at, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.text import plain
+from sureshot.text import counted, plain
 
 _TICK = 1.0  # seconds between looks at what waits
 _GROUPED = 500  # milliseconds for which changes are gathered
@@ -298,11 +298,15 @@ class Watcher:
             return True
         chosen = chosen if len(chosen) <= _FEW else self._there()
         result = index(chosen, db=self._db, thorough=False, **self._options)
-        self._say(f"{_named(chosen)}: {result.summary.partition(': ')[2]}")
+        new = sum(result.lines.values())
+        words = f" {counted(new, 'new line')} of words." if new else ""
+        self._say(f"{_named(chosen)}: {result.summary.partition(': ')[2]}{words}")
         for path, reason in result.failed:
             self._say(f"failed: {plain(path)}: {plain(reason)}")
         for path, note in result.notes:
             self._say(f"damaged, indexed as far as possible: {plain(path)}: {plain(note)}")
+        for path, note in result.left_out:
+            self._say(f"words: {plain(path)}: {plain(note)}")
         for warning in result.warnings:
             self._say(f"note: {plain(warning)}")
         self._note_devices()

@@ -20,8 +20,9 @@ from starlette.testclient import TestClient
 
 from sureshot.errors import ArgumentError, SureshotError
 from sureshot.paths import video_id
+from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.server import _address, run_server
+from sureshot.web.server import _address, make_app, run_server
 from sureshot.web.session import ServeOptions, Session
 from tests.clips import coloured
 from tests.paths import ROOT
@@ -65,6 +66,24 @@ def test_the_openapi_document_names_every_address_and_loads_no_page_from_elsewhe
     paths = visitor.get("/api/openapi.json").json()["paths"]
     assert {"/api/search", "/api/like", "/api/describe", "/api/videos", "/api/status"} <= set(paths)
     assert visitor.get("/docs").status_code == visitor.get("/redoc").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("checks", "credentials", "scheme"),
+    [
+        ({"secret": "token"}, {"Authorization": "Bearer token"}, "bearer"),
+        ({"password": "12345678"}, {"Authorization": "Basic OjEyMzQ1Njc4"}, "basic"),
+    ],
+)
+def test_the_openapi_document_says_how_to_authenticate(desk, tmp_path, checks, credentials, scheme):
+    app = make_app(desk, ClipCache(tmp_path), Jobs(desk), Roots([]), **checks)
+    with TestClient(app, base_url=HERE) as client:
+        assert client.get("/api/openapi.json").status_code == 401
+        document = client.get("/api/openapi.json", headers=credentials).json()
+    (name,) = document["security"][0]
+    kinds = document["components"]["securitySchemes"]
+    assert kinds[name] == {"type": "http", "scheme": scheme}
+    assert "401" in document["paths"]["/api/search"]["get"]["responses"]
 
 
 @pytest.mark.parametrize("ending", [signal.SIGINT, signal.SIGTERM])

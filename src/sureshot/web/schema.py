@@ -182,13 +182,16 @@ StatusReply = model_of(
 
 _ERRORS = {
     400: "A query that cannot be searched for",
+    401: "Neither token nor password, or a wrong one",
     403: "The header that changes need is missing",
     404: "There is no such thing in the index",
     409: "The index is missing, damaged, or of another model",
     410: "The file is gone",
     411: "The request does not state its size",
     413: "The request is too large",
+    421: "A host name that is not this server's",
     422: "A field has no meaning, or a video cannot be read",
+    429: "Too many wrong passwords",
     503: "Too busy",
     507: "There is no room on the disk",
 }

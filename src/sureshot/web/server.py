@@ -28,7 +28,7 @@ from sureshot.web import jobs as jobs_module
 from sureshot.web import media, routes
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.schema import HANDLERS, check_fields
+from sureshot.web.schema import HANDLERS, check_fields, errors
 from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
 from sureshot.web.session import ServeOptions, Session
 
@@ -59,10 +59,17 @@ def make_app(
     app.state.session, app.state.cache = session, cache
     app.state.jobs, app.state.roots = jobs, roots
     app.state.learner = routes.Learner(session)
+    refused = errors(401, 421, 429)
     for router in (routes.router, media.router, jobs_module.router):
-        app.include_router(router, dependencies=[Depends(check_fields)])
+        app.include_router(router, dependencies=[Depends(check_fields)], responses=refused)
     for address in _FILES:
         app.add_route(address, _file)
+    kinds = {"password": "basic", "secret": "bearer"}
+    schemes = {name: {"type": "http", "scheme": kinds[name]} for name in kinds if checks.get(name)}
+    if schemes:  # generated clients send what it asks for
+        document = app.openapi()
+        document.setdefault("components", {})["securitySchemes"] = schemes
+        document["security"] = [{name: []} for name in schemes]
     return SecurityMiddleware(app, **checks)
 
 

@@ -222,8 +222,7 @@ def task_of(split: Split) -> Any:
         },
         "top_ranked": None,
     }
-    content = repr((ids, split.texts(), split.owner().tolist()))
-    digest = hashlib.sha256(content.encode()).hexdigest()
+    digest = split.digest()
 
     class Task(AbsTaskRetrieval):  # type: ignore[misc]
         metadata = TaskMetadata(

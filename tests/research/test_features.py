@@ -142,6 +142,18 @@ def test_features_are_what_the_encoder_says(split: Split, tmp_path: Path) -> Non
     assert heard.updates == [("videos encoded", 5, 5), ("captions encoded", 6, 6)]
 
 
+def test_cells_that_nobody_reads_stay_on_the_disk(split: Split, tmp_path: Path) -> None:
+    encoder = Counting()
+    first = extract(split, encoder, frames=FRAMES, cells="none", cache=tmp_path)
+    again = extract(split, encoder, frames=FRAMES, cells="none", cache=tmp_path)
+    whole = extract(split, encoder, frames=FRAMES, cache=tmp_path)
+    assert encoder.frames == 19 and same(first, again)
+    for without, video in zip(first.videos, whole.videos, strict=True):
+        assert without.patches.shape == (len(video.frames), 0, TinyEncoder().dim)
+        assert video.patches.shape[1] > 0
+        np.testing.assert_array_equal(without.frames, video.frames)
+
+
 def test_what_was_encoded_is_only_read(split: Split, tmp_path: Path) -> None:
     encoder, heard = Counting(), Heard()
     whole = extract(split, encoder, frames=FRAMES, cache=tmp_path)

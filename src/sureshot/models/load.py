@@ -28,13 +28,14 @@ from sureshot.media.sampling_rule import Sampling
 from sureshot.models import huggingface
 from sureshot.models.encoders import BUILT_IN, load_encoder
 from sureshot.models.encoders.base import (
+    Cells,
     Encoder,
     FrameFeatures,
     TextFeatures,
     VideoFeatures,
     Vocabulary,
-    pool_grid,
     stack,
+    with_cells,
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
 from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
@@ -143,6 +144,11 @@ class Scorer:
     def ranking(self) -> Similarity:
         """How it compares what its encoder gives, as a search ranks."""
         return self.raw if self.bank is None else HubCorrected(self.raw, self.bank, self.stored)
+
+    @property
+    def cells(self) -> Cells:
+        """Which patches of frames are compared."""
+        return "none" if self.model is None else self.model.cells
 
     @property
     def stored(self) -> Similarity:
@@ -293,11 +299,8 @@ class Scorer:
         return self.searchable
 
     def _features(self, paths: Sequence[Path], folder: str | Path | None) -> VideoFeatures:
-        """Features of some videos, patches pooled as in training."""
-        encoded = [self._frames(path) for path in paths]
-        if self.model is None or not self.model.system.whole_grid:
-            encoded = [replace(one, patches=pool_grid(one.patches)) for one in encoded]
-        features = stack(encoded)
+        """Features of some videos, with the patches that are read."""
+        features = stack([with_cells(self._frames(path), self.cells) for path in paths])
         if folder is None:
             return features
         by_name = read_experts(expand(folder), [path.name for path in paths])

@@ -20,6 +20,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.functional import layer_norm, normalize
 
+from sureshot.models.encoders.base import Cells
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens
 from sureshot.settings import Ranged, Within
 
@@ -98,6 +99,11 @@ class Model(nn.Module):
         super().__init__()
         self.stem = stem
         self.system = system
+
+    @property
+    def cells(self) -> Cells:
+        """Which patches of frames it reads."""
+        return self.system.cells if self.stem.sizes.cells else "none"
 
     def texts(self, tokens: TextTokens) -> Codes:
         """Codes of texts."""

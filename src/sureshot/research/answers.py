@@ -646,7 +646,7 @@ class Answerer:
             self.encoder,
             frames=retrieval.encoder.frames,
             sampling=retrieval.encoder.rule,
-            whole_grid=retrieval.model.system.whole_grid,
+            cells=retrieval.model.cells,
             cache=cache,
             progress=progress,
         )

@@ -95,7 +95,7 @@ def encode(
         scorer.encoder,
         frames=frames or scorer.frames,
         sampling=scorer.sampling,
-        whole_grid=scorer.model is not None and scorer.model.system.whole_grid,
+        cells=scorer.cells,
         cache=cache,
         progress=progress,
     )

@@ -32,14 +32,15 @@ from sureshot.media.signature import FrameSize
 from sureshot.media.video import unreadable
 from sureshot.media.workers import Prefetcher
 from sureshot.models.encoders.base import (
+    Cells,
     Encoder,
     FrameFeatures,
     Prepared,
     TextFeatures,
     VideoFeatures,
     encode_together,
-    pool_grid,
     stack,
+    with_cells,
 )
 from sureshot.models.encoders.experts import (
     Experts,
@@ -82,6 +83,7 @@ class FeatureCache:
         size: int,
         encode: Callable[[Mapping[str, _T]], dict[str, CachedFeatures]],
         progress: Progress,
+        unread: Collection[str] = (),
     ) -> dict[str, Any]:
         """The entries of all keys; those that no shard has are encoded, and kept for good.
 
@@ -89,19 +91,23 @@ class FeatureCache:
             what: what ``progress`` calls the entries.
             size: entries of a shard, which a stopped run loses at most.
             encode: gives entries; a `_Transient` may be another one next time.
+            unread: arrays that the entries come without, as nobody reads them.
         """
-        entries = self.read(inputs)
+        entries = self.read(inputs, unread)
         unknown = [key for key in inputs if key not in entries]
         if len(unknown) < len(inputs):
             progress.update(what, len(entries), len(inputs))
         for first in range(0, len(unknown), size):
             encoded = encode({key: inputs[key] for key in unknown[first : first + size]})
             self.write({k: one for k, one in encoded.items() if not isinstance(one, _Transient)})
-            entries |= encoded
+            for key, one in encoded.items():
+                entries[key] = one if isinstance(one, str) else _without(one, unread)
             progress.update(what, len(entries), len(inputs))
         return entries
 
-    def read(self, keys: Collection[str]) -> dict[str, CachedFeatures]:
+    def read(
+        self, keys: Collection[str], unread: Collection[str] = ()
+    ) -> dict[str, CachedFeatures]:
         """The entries of those keys that some shard has; a shard that is damaged has none."""
         wanted = set(keys)
         entries: dict[str, CachedFeatures] = {}
@@ -109,7 +115,7 @@ class FeatureCache:
             if not wanted:
                 break
             with contextlib.suppress(*_BROKEN):
-                entries.update(_read_shard(path, wanted))
+                entries.update(_read_shard(path, wanted, unread))
                 wanted -= entries.keys()
         return entries
 
@@ -139,14 +145,22 @@ class FeatureCache:
             ) from None
 
 
-def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, CachedFeatures]]:
+def _without(arrays: Mapping[str, np.ndarray], names: Collection[str]) -> CachedFeatures:
+    return {name: array for name, array in arrays.items() if name not in names}
+
+
+def _read_shard(
+    path: Path, keys: Collection[str], unread: Collection[str]
+) -> Iterator[tuple[str, CachedFeatures]]:
     with safe_open(path, framework="numpy") as file:
         header = parse_json(file.metadata()[_HEADER])
         names, rows = header["arrays"], header["rows"]
         here = keys & rows.keys()
         dense = len(here) * _DENSE >= len(rows)
         arrays = {
-            name: file.get_tensor(name) if dense else file.get_slice(name) for name in names if here
+            name: file.get_tensor(name) if dense else file.get_slice(name)
+            for name in names
+            if here and name not in unread
         }
         begin = dict.fromkeys(names, 0)
         for key, counts in rows.items():
@@ -156,7 +170,7 @@ def _read_shard(path: Path, keys: Collection[str]) -> Iterator[tuple[str, Cached
                 continue
             ends = {name: begin[name] + count for name, count in zip(names, counts, strict=True)}
             if key in keys:
-                yield key, {name: arrays[name][begin[name] : ends[name]] for name in names}
+                yield key, {name: arrays[name][begin[name] : ends[name]] for name in arrays}
             begin = ends
 
 
@@ -290,7 +304,7 @@ def extract(
     *,
     frames: int = 12,
     sampling: Sampling | None = None,
-    whole_grid: bool = False,
+    cells: Cells = "coarse",
     cache: Path | None = None,
     progress: Progress | None = None,
     memory: FrameMemory | None = None,
@@ -301,7 +315,8 @@ def extract(
         split: what to encode. A video that cannot be read is left out, with its captions.
         frames: frames sampled from each video; a shorter one keeps all it has.
         sampling: which frames; None is uniformly. One that draws gives those of its first draw.
-        whole_grid: whether all patches of a frame are kept, not the coarse grid of an index.
+        cells: which patches of a frame are read; without them they stay on the disk, as they are
+            most of what a frame has.
         cache: folder of the cache; None is one in the user's cache folder.
         memory: prepared frames, for encoding the same videos repeatedly while the encoder learns.
 
@@ -312,11 +327,12 @@ def extract(
     rule = sampling or Sampling()
     keys = [item_key(item) if encoder.channels else item.id for item in split.items]
     kept = memory or frame_memory(encoder, frames, rule) or FrameMemory(0)
-    videos = _VideoEncoder(encoder, frames, rule, whole_grid, kept)
+    videos = _VideoEncoder(encoder, frames, rule, cells, kept)
     wanted = dict(zip(keys, split.items, strict=True))
     place = _cache(cache, encoder, videos.name)
     if encoder.channels:
-        entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress)
+        unread = ("patches",) if cells == "none" else ()
+        entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress, unread)
     else:  # it reads texts alone, so no video is opened
         nothing = encoder.encode_frames(np.zeros((1, 3, 1, 1), np.uint8))
         entries = {key: videos.arrays(item, nothing) for key, item in wanted.items()}
@@ -335,11 +351,17 @@ def extract(
         encoder=encoder.name,
         fingerprint=encoder.fingerprint,
         frames=frames,
-        videos=[FrameFeatures(**entries[key]) for row, key in enumerate(keys) if row not in failed],
+        videos=[_seen(entries[key]) for row, key in enumerate(keys) if row not in failed],
         texts=_texts(whole.texts(), encoder, cache, progress),
         unreadable=tuple((split.items[row].id, why) for row, why in failed.items()),
         sampling=rule,
     )
+
+
+def _seen(arrays: Mapping[str, np.ndarray]) -> FrameFeatures:
+    """Features of a video, without patches where they were not read."""
+    count, dim = arrays["frames"].shape
+    return FrameFeatures(**{"patches": np.zeros((count, 0, dim), np.float16), **arrays})
 
 
 def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
@@ -355,14 +377,14 @@ class _VideoEncoder:
     encoder: Encoder
     frames: int
     sampling: Sampling
-    whole_grid: bool
+    cells: Cells
     memory: FrameMemory
 
     @property
     def name(self) -> str:
         """What of a video is encoded."""
         name = _sampled(self.frames, self.sampling)
-        return f"{name}-patches" if self.whole_grid else name
+        return f"{name}-patches" if self.cells == "whole" else name
 
     def encode(self, items: Mapping[str, Item]) -> dict[str, CachedFeatures]:
         """The entry of each item by its key."""
@@ -397,8 +419,8 @@ class _VideoEncoder:
 
     def arrays(self, item: Item, features: FrameFeatures) -> dict[str, Shaped[np.ndarray, "..."]]:
         """The features of a video, 16-bit, their patches on a coarse grid unless whole."""
-        patches = features.patches if self.whole_grid else pool_grid(features.patches)
-        pooled = replace(features, patches=patches)
+        # Without cells the coarse grid is kept all the same, for others who read it.
+        pooled = with_cells(features, "whole" if self.cells == "whole" else "coarse")
         with np.errstate(over="ignore"):  # what is too large becomes infinite, and is refused
             arrays = {f.name: getattr(pooled, f.name).astype(np.float16) for f in fields(pooled)}
         if not all(np.isfinite(array).all() for array in arrays.values()):

@@ -365,11 +365,11 @@ def test_defaults_stay() -> None:
 
 # What stays frozen of a CLIP, and what else training, evaluation and search ask a system.
 TRAITS = {
-    "ce": "nothing reads_experts",
+    "ce": "nothing reads_experts coarse",
     "clip2video": "nothing shares_scale searches reads_words",
     "clip4clip": "embeddings shares_scale searches",
     "duq": "patches shares_scale searches reads_words",
-    "duq_released": "patches shares_scale reads_words whole_grid",
+    "duq_released": "patches shares_scale reads_words whole",
     "dvtr": "embeddings shares_scale searches reads_words",
     "emcl": "embeddings shares_scale searches",
     "hit": "nothing searches reads_words",
@@ -382,9 +382,10 @@ TRAITS = {
 
 @pytest.mark.parametrize("name", TRAITS)
 def test_traits_stay(name: str) -> None:
-    asked = ["shares_scale", "searches", "reads_words", "reads_experts", "whole_grid"]
+    asked = ["shares_scale", "searches", "reads_words", "reads_experts"]
     made = load_system({"name": name}, SIZES)
     found = [made.frozen, *(trait for trait in asked if getattr(made, trait))]
+    found += [made.cells] if made.cells != "none" else []
     assert found == TRAITS[name].split() and not made.reads_truth
 
 

@@ -8,8 +8,8 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, Protocol, runtime_checkable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
@@ -267,6 +267,17 @@ def pool_grid(
     rows = [part.mean(1) for part in np.array_split(square, side, axis=1)]
     cells = [part.mean(1) for row in rows for part in np.array_split(row, side, axis=1)]
     return np.stack(cells, axis=1)
+
+
+Cells = Literal["none", "coarse", "whole"]  # no patches of a frame, a grid of them, or all
+
+
+def with_cells(features: FrameFeatures, cells: Cells) -> FrameFeatures:
+    """Features of frames with as many of their patches as are read."""
+    if cells == "whole":
+        return features
+    patches = features.patches[:, :0] if cells == "none" else pool_grid(features.patches)
+    return replace(features, patches=patches)
 
 
 def cosine(

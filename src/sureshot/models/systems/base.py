@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from sureshot.errors import SureshotError
 from sureshot.models import systems
-from sureshot.models.encoders.base import TextFeatures, VideoFeatures
+from sureshot.models.encoders.base import Cells, TextFeatures, VideoFeatures
 from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.layers.gaussian import Gaussian, gaussian_of
 from sureshot.models.layers.pooling import unit
@@ -154,7 +154,7 @@ class System(nn.Module):
         frozen: what stays as it is of a CLIP that is trained with the system, as in the released
             code: ``nothing``, the map of ``patches``, or all ``embeddings`` of words, patches and
             places with the layer norm behind them.
-        whole_grid: whether it reads all cells of a frame, not the coarse grid of them.
+        cells: which patches of a frame it reads, where the stem leaves any.
         shares_scale: whether the logit scale is CLIP's, and trained at CLIP's rate.
         reads_truth: whether it is an oracle, see `sureshot.models.losses.debiased`.
     """
@@ -169,7 +169,7 @@ class System(nn.Module):
     reads_experts = False
     searches = True
     frozen: Frozen = "nothing"
-    whole_grid = False
+    cells: Cells = "none"
     shares_scale = True
     reads_truth = False
 

@@ -156,6 +156,7 @@ class Ce(System):
                     f"{', '.join(known) or 'none'}. A linear stem drops the cells, and others come "
                     "from the folder named by train.experts."
                 )
+        self.cells = "coarse" if "cells" in self.names else "none"
         self._given = {name: (row, size) for row, (name, size) in enumerate(sizes.experts)}
         width = config.width or sizes.dim
         count = len(self.names)

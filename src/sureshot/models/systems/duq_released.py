@@ -235,7 +235,7 @@ class DuqReleased(System):
     Config = DuqReleasedConfig
 
     frozen = "patches"
-    whole_grid = True
+    cells = "whole"
     searches = False
     text_noise: Tensor
     video_noise: Tensor

@@ -161,7 +161,7 @@ class Dvtr(System):
         self.match = nn.Parameter(torch.tensor([_START, 1.7 * _START]))
         self.reads_experts, self.searches = base.reads_experts, base.searches
         self.vector_width = base.vector_width
-        self.frozen, self.whole_grid = base.frozen, base.whole_grid
+        self.frozen, self.cells = base.frozen, base.cells
         temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
         if temperature is not None or not base.log_scale.requires_grad:  # one that knows no scale
             base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))

@@ -94,17 +94,9 @@ class FeaturePairs(Pairs):
 
     Args:
         sets: features of one encoder; a photo is a video of one frame.
-        patches: whether the cells of frames go along. They are the larger part of a batch, and a
-            stem that maps frames drops them.
     """
 
-    def __init__(
-        self,
-        sets: Sequence[SplitFeatures],
-        device: str | torch.device = "cpu",
-        *,
-        patches: bool = True,
-    ) -> None:
+    def __init__(self, sets: Sequence[SplitFeatures], device: str | torch.device = "cpu") -> None:
         if len({part.fingerprint for part in sets}) != 1:
             names = ", ".join(part.encoder for part in sets) or "none"
             raise SureshotError(f"Training sets must share one encoder; they have {names}.")
@@ -115,10 +107,7 @@ class FeaturePairs(Pairs):
         self._texts: list[Text] = []
         for part in sets:
             _check_finite(part)
-            self._videos += [
-                video if patches else replace(video, patches=video.patches[:, :0])
-                for video in part.videos
-            ]
+            self._videos += part.videos
             self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
             self._texts += part.texts
         some = self._videos[0]

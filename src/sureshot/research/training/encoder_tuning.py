@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import write_json
 from sureshot.models.encoders import Encoder
-from sureshot.models.encoders.base import PATCH_GRID
+from sureshot.models.encoders.base import PATCH_GRID, Cells
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.clip import (
     IMAGES,
@@ -50,12 +50,12 @@ class TunedSmall(nn.Module):
     Args:
         encoder: whose weights are trained.
         seed: number that first weights are drawn from.
-        system: system that it is trained with, which says whether it wants all cells of a frame.
+        system: system that it is trained with, which says which cells of a frame it wants.
     """
 
     def __init__(self, encoder: SmallEncoder, seed: int = 0, system: System | None = None) -> None:
         super().__init__()
-        self._whole_grid = system is not None and system.whole_grid
+        self._cells: Cells = "coarse" if system is None else system.cells
         self.encoder = encoder
         if encoder.name == "small":
             encoder.network.load_state_dict(SmallNetwork(seed).state_dict())
@@ -73,7 +73,7 @@ class TunedSmall(nn.Module):
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
         read = self.encoder.network.read_frames
-        return _tokens(read, prepared, self.encoder.device, whole_grid=self._whole_grid)
+        return _tokens(read, prepared, self.encoder.device, cells=self._cells)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `SmallEncoder.load` reads."""
@@ -116,7 +116,7 @@ class TunedClip(nn.Module):
         for name, weight in self.network.named_parameters():
             # The networks' own logit scale takes no part in tokens: no gradient would reach it.
             weight.requires_grad_(not name.startswith(("logit_", *stays)))
-        self._whole_grid = system is not None and system.whole_grid
+        self._cells: Cells = "coarse" if system is None else system.cells
         self.log_scale: nn.Parameter | None = None
         if system is not None and system.shares_scale:
             self.log_scale = system.start_scale(float(self._own_scale()))
@@ -136,7 +136,7 @@ class TunedClip(nn.Module):
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
         read = self.encoder.read_frames
-        return _tokens(read, prepared, self.encoder.device, whole_grid=self._whole_grid)
+        return _tokens(read, prepared, self.encoder.device, cells=self._cells)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `ClipEncoder.load` reads, for the same texts and frames."""
@@ -186,12 +186,13 @@ def _tokens(
     prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]],
     device: str,
     *,
-    whole_grid: bool,
+    cells: Cells,
 ) -> VideoTokens:
     """All frames in one pass, then each video by itself, padded to the longest."""
     lengths = [len(frames) for frames in prepared]
     frames, patches, backbone = read(torch.from_numpy(np.concatenate(prepared)).to(device))
-    patches = patches if whole_grid else _pooled(patches)
+    if cells != "whole":
+        patches = patches[:, :0] if cells == "none" else _pooled(patches)
     frames, patches, backbone = (
         pad_sequence(list(torch.split(part, lengths)), batch_first=True)
         for part in (frames, patches, backbone)

@@ -116,15 +116,13 @@ class Task(ABC):
             encoder or self.encoder,
             frames=self.note.frames,
             sampling=self.note.rule,
-            whole_grid=self.system.whole_grid,
+            cells=self.model.cells,
             **where,
         )
 
     def feature_pairs(self) -> data.FeaturePairs:
         """Pairs to train on, from the features."""
-        # A linear stem reads no patches, and padding them is most of a batch's work.
-        patches = self.model.stem.config.kind == "none"
-        return data.FeaturePairs(self.sets, self.device, patches=patches)
+        return data.FeaturePairs(self.sets, self.device)
 
     def tuned(self) -> Tuned:
         """The encoder with a graph."""

@@ -152,6 +152,16 @@ def test_every_command_works_on_an_index_in_a_bucket(films, library, tmp_path, c
     assert films.keys("my films/")
 
 
+def test_an_object_is_not_replaced_unasked(films, library, capsys) -> None:
+    films.put("lists/red.csv", b"mine")
+    export = ("export", "red", "--db", library.db, "--as", "csv", "--to", "s3://films/lists")
+    code, said = run(capsys, *export)
+    assert (code, "exists already; --overwrite replaces it" in said) == (1, True)
+    stored = films.client.get_object(Bucket="films", Key="lists/red.csv")
+    assert stored["Body"].read() == b"mine"
+    assert run(capsys, *export, "--overwrite")[0] == 0
+
+
 def test_judgements_and_percentages_lie_beside_an_index_in_a_bucket(films, library) -> None:
     db = "s3://films/judged"
     sureshot.index(library.videos / "red.mp4", db=db, **MADE)

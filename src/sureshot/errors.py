@@ -113,8 +113,9 @@ class MissingPackageError(SureshotError):
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says of a file, in lower case, without its path."""
-    return (error.strerror or str(error)).lower()
+    """What the system says of a file, as the rest of a sentence, without its path."""
+    text = error.strerror or str(error)
+    return text[:1].lower() + text[1:]
 
 
 def first_line(error: BaseException) -> str:

@@ -151,6 +151,11 @@ def exists_at(path: str | Path) -> bool:
         raise SureshotError(f"{plain(here)} cannot be read: {reason_of(error)}.") from None
 
 
+def is_taken(path: Path) -> bool:
+    """Whether something would be replaced at a path, be it a link that leads nowhere."""
+    return exists_at(path) if isinstance(path, ObjectPath) else os.path.lexists(path)
+
+
 def is_folder_at(path: str | Path) -> bool:
     """Whether there is a folder; none is where a path is too long or permission is missing."""
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names

@@ -11,7 +11,6 @@ what `sureshot.media.mp4` names.
 import contextlib
 import io
 import math
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -42,7 +41,7 @@ from sureshot.media.excerpt import (
 from sureshot.media.frames import read_image
 from sureshot.media.lines import Line
 from sureshot.media.video import frames_at, naming
-from sureshot.paths import absolute
+from sureshot.paths import absolute, is_taken
 from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
@@ -214,7 +213,7 @@ def _write(target: Path, text: str, overwrite: bool) -> None:
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
-    if os.path.lexists(target) and not overwrite:
+    if is_taken(target) and not overwrite:
         raise SureshotError(f"exists already; {option('overwrite', True)} replaces it")
 
 

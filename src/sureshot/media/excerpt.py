@@ -8,7 +8,6 @@
 """
 
 import math
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -41,7 +40,7 @@ from sureshot.media.video import (
     picture_stream,
     unreadable,
 )
-from sureshot.paths import is_folder_at
+from sureshot.paths import is_folder_at, is_taken
 from sureshot.text import plain
 
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
@@ -498,7 +497,7 @@ def _check(
     with suppress(OSError):  # one of the two does not exist
         if source.samefile(target):
             raise SureshotError(f"{plain(target)} is the source itself; choose another target")
-    if os.path.lexists(target) and not overwrite:
+    if is_taken(target) and not overwrite:
         raise SureshotError(
             f"{plain(target)} exists already; choose another name, or allow to overwrite it"
         )

@@ -448,6 +448,15 @@ def test_a_run_that_was_stopped_goes_on_to_the_same_model(place, tmp_path):
     assert same(weights(tmp_path / "run"), weights(place / "run"))
     with pytest.raises(SureshotError, match=r"head\.dropout was 0\.0 and is 0\.5 now"):
         trained(place, tmp_path / "run", "head.dropout=0.5", resume=True)
+    for part, of in (("train", "training"), ("val", "validation")):
+        lines = (place / f"qa/{part}.jsonl").read_text()
+        swapped = lines.replace('"red"', '"?"').replace('"blue"', '"red"').replace('"?"', '"blue"')
+        try:
+            (place / f"qa/{part}.jsonl").write_text(swapped)
+            with pytest.raises(SureshotError, match=f"digest of the {of} questions was"):
+                trained(place, tmp_path / "run", resume=True)
+        finally:
+            (place / f"qa/{part}.jsonl").write_text(lines)
 
 
 def test_a_frozen_model_is_left_as_it_was_and_others_learn(place, tmp_path):

@@ -244,7 +244,7 @@ def print_result(result: Result, *, as_json: bool) -> int:
 def print_json(values: dict[str, Any], *, err: bool = False) -> None:
     """A JSON document with its schema on one line, without characters that steer a terminal.
 
-    Where nobody reads any more it is dropped: the exit code still says how it went.
+    If the output has been closed, the document is dropped; the exit code still says how it went.
     """
     stream = sys.stderr if err else sys.stdout
     unicode = "utf" in (stream.encoding or "").lower()

@@ -17,6 +17,7 @@ References:
     2017: MSRVTT-QA.
 """
 
+import hashlib
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,6 +69,11 @@ class Questions:
             return f"{split.label}, {split.name}, {count} videos, {asked}"
         share = f"{count}" if count == full else f"{count} of {full}"
         return f"{split.dataset} {split.name}, {share} videos, {asked}"
+
+    def digest(self) -> str:
+        """12 letters that change with the videos, the questions or the answers."""
+        content = repr((self.split.digest(), self.answers))
+        return hashlib.sha256(content.encode()).hexdigest()[:12]
 
     def summary(self) -> str:
         """The title, and what of the questions was not there."""

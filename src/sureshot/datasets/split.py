@@ -128,7 +128,7 @@ class Split:
         return np.array([caption.video for caption in self.captions], np.int64)
 
     def digest(self) -> str:
-        """What tells its ids and captions from others of the same number: 12 letters."""
+        """12 letters that change with the ids or the captions."""
         content = [item.id for item in self.items], self.texts(), self.owner().tolist()
         return hashlib.sha256(repr(content).encode()).hexdigest()[:12]
 

@@ -509,7 +509,10 @@ class AnswerTask(Task):
             "stem": to_values(base.model.stem.config),
             "train": self.readable.title(),
             "val": "" if self.held is None else self.held.title(),
-            "ids and questions": self.readable.split.digest(),
+            "digest of the training questions": self.readable.digest(),
+            "digest of the validation questions": (
+                "" if self._val_questions is None else self._val_questions.digest()
+            ),
             "answers": list(self.answers),
         }
 

@@ -91,7 +91,7 @@ class FeatureCache:
             what: what ``progress`` calls the entries.
             size: entries of a shard, which a stopped run loses at most.
             encode: gives entries; a `_Transient` may be another one next time.
-            unread: arrays that the entries come without, as nobody reads them.
+            unread: arrays to leave on the disk.
         """
         entries = self.read(inputs, unread)
         unknown = [key for key in inputs if key not in entries]

@@ -132,7 +132,7 @@ def test_a_finished_run_is_not_made_again(make, monkeypatch):
     assert make(XPOOL) == first
 
 
-def test_a_run_is_made_again_once_captions_have_changed(make, data, monkeypatch):
+def test_a_run_is_made_again_once_captions_have_changed(make, data, tmp_path, monkeypatch):
     first = make(XPOOL)
     whole = data.splits
 
@@ -143,7 +143,10 @@ def test_a_run_is_made_again_once_captions_have_changed(make, data, monkeypatch)
         return parts._replace(train=replace(parts.train, captions=captions))
 
     monkeypatch.setattr(data, "splits", changed)
+    stopped = tmp_path / f"{first.key}-of-other-captions.run"
+    stopped.mkdir()
     again = make(XPOOL)
+    assert not stopped.exists()
     assert again.key == first.key and again.data != first.data
     monkeypatch.setattr(module, "train_splits", None)
     assert make(XPOOL) == again

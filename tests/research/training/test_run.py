@@ -164,7 +164,7 @@ def test_a_run_is_not_taken_up_with_other_captions_of_the_same_number(place, fin
     lines = (place / "pairs.csv").read_text()
     try:
         (place / "pairs.csv").write_text(lines.replace("red", "green", 1))
-        with pytest.raises(SureshotError, match="cannot go on: ids and captions was"):
+        with pytest.raises(SureshotError, match="digest of the training captions was"):
             trained(place, tmp_path / "run", resume=True)
     finally:
         (place / "pairs.csv").write_text(lines)

@@ -42,6 +42,7 @@ from sureshot.research.reproduction.plan import (
 from sureshot.research.reproduction.runs import (
     RUNS,
     Run,
+    captions_of,
     digest,
     kept_keys,
     key_of,
@@ -317,7 +318,8 @@ class _Reproducer:
             # Every question is asked in each epoch.
             training=replace(training, captions="all", seed=seed),
         )
-        key = digest([recipe.to_dict(), self.data.fingerprint(encoder)])
+        asked = [one.load().digest() for one in (questions.train, questions.val, questions.test)]
+        key = digest([recipe.to_dict(), self.data.fingerprint(encoder), asked])
         record = self.folder / "runs" / f"{key}.json"
         if not broadcast(record.exists()):
             place, cache = record.with_suffix(".run"), self.data.cache
@@ -370,7 +372,8 @@ class _Reproducer:
 
     def checkpoint(self, recipe: Recipe, target: Target) -> Path:
         """The folder of a model that stays, trained now or before."""
-        folder = self.folder / "models" / key_of(recipe, target, self.data)
+        what = recipe, target, self.data
+        folder = self.folder / "models" / f"{key_of(*what)}-{captions_of(*what)}"
         return train_run(recipe, target, self.data, folder, self.notes).folder
 
 

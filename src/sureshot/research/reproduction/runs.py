@@ -133,21 +133,22 @@ def perform(
 
     Args:
         folder: where runs are kept: ``KEY.json`` and ``KEY.npz``, the ranks; the checkpoint is in
-            ``KEY.run`` until the run is tested.
+            ``KEY-CAPTIONS.run`` until the run is tested.
         progress: hears how many training steps are done.
     """
     key = key_of(recipe, target, data)
     record = folder / f"{key}.json"
-    captions = _digest_of_sets(recipe, target, data)
+    captions = captions_of(recipe, target, data)
     if not broadcast(_is_made(record, captions)):
-        place, notes = folder / f"{key}.run", _Timed(progress or Silent())
+        place, notes = folder / f"{key}-{captions}.run", _Timed(progress or Silent())
         fitted = train_run(recipe, target, data, place, notes)
         if rank() == 0:
             run, ranks = _test(recipe, target, data, place, fitted, notes)
             write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
             named = replace(run, variant=variant.name, key=key, data=captions)
             write_json(record, asdict(named))
-            shutil.rmtree(place, ignore_errors=True)
+            for left in folder.glob(f"{key}-*.run"):  # of other captions too
+                shutil.rmtree(left, ignore_errors=True)
         gc.collect()  # hundreds of megabytes of frames in cycles, and no objects to set it off
         broadcast(None)  # all wait until the run is kept
     # Another table may have made it under another name.
@@ -155,7 +156,8 @@ def perform(
     return replace(kept, scores=kept.corrected, key="") if variant.post else kept
 
 
-def _digest_of_sets(recipe: Recipe, target: Target, data: PlanData) -> str:
+def captions_of(recipe: Recipe, target: Target, data: PlanData) -> str:
+    """A digest of the ids and captions that a run learns from and is tested on."""
     home = data.splits(replace(target.data, train=recipe.train[0], val=recipe.val))
     return digest([part.digest() for part in (home.train, home.val, *data.tests(target))])
 

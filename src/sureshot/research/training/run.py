@@ -403,8 +403,8 @@ class RetrievalTask(Task):
             "encoder.words": self.recipe.encoder.words,
             "train": [split.title() for split in self.readable],
             "val": "" if self.held is None else self.held.title(),
-            "ids and captions": [split.digest() for split in self.readable],
-            "those of val": "" if self.held is None else self.held.digest(),
+            "digest of the training captions": [split.digest() for split in self.readable],
+            "digest of the validation captions": "" if self.held is None else self.held.digest(),
         }
 
     def finish(self, folder: Path, held: Split, notes: Notes) -> None:

@@ -448,7 +448,7 @@ def test_numbers_are_of_all_and_not_of_those_that_are_listed(page, shop) -> None
     def folders(route) -> None:
         found = (reply := route.fetch()).json()
         found["videos"][0]["path"] = "/elsewhere/a.mp4"
-        route.fulfill(response=reply, json=found | {"next": following})
+        route.fulfill(response=reply, json=found | after)
 
     job = {"state": "done", "text": "", "share": 1, "failures": 300, "failed": [], "folders": []}
     page.route("**/api/videos?limit=500*", folders)
@@ -460,7 +460,8 @@ def test_numbers_are_of_all_and_not_of_those_that_are_listed(page, shop) -> None
 
     page.route("**/api/status", of_all)
     page.route("**/api/index", lambda route: route.fulfill(json={"job": job}))
-    for following, text in ((None, " in 2 folders;"), ("more", " in 3 folders;")):
+    after = {}
+    for after["next"], text in ((None, " in 2 folders;"), ("more", " in 3 folders;")):
         page.goto(shop[0])
         page.locator("#shelf-title").get_by_text(text).wait_for()
     assert page.locator("#places li").all_inner_texts() == ["videos", "b", "c"]

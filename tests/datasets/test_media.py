@@ -4,8 +4,9 @@ import os
 
 import pytest
 
-from sureshot.datasets.media import find_videos, is_frames, usual_folders
+from sureshot.datasets.media import find_videos, usual_folders
 from sureshot.errors import SureshotError
+from sureshot.media.discover import has_frames
 from tests.datasets.files import films, frames
 
 
@@ -92,10 +93,28 @@ def test_an_id_is_not_taken_for_another_spelling_of_its_neighbour(tmp_path):
     assert found(tmp_path, names={"a": ("b",), "b": ()}) == {"b": "b.mp4"}
 
 
-def test_the_first_folder_with_any_video_is_taken(tmp_path):
+def test_the_first_folder_that_has_a_video_is_taken(tmp_path):
     films(tmp_path, "two/a.mp4", "three/a.mp4", "three/b.mp4", "one/other.mp4")
     paths = find_videos([tmp_path / name for name in ("one", "two", "three")], {"a": (), "b": ()})
-    assert paths == {"a": tmp_path / "two" / "a.mp4"}
+    assert paths == {"a": tmp_path / "two" / "a.mp4", "b": tmp_path / "three" / "b.mp4"}
+
+
+@pytest.mark.parametrize("other", ["a.info", "a.bak", "a.srv3", "a.mhtml"])
+def test_what_a_downloader_leaves_next_to_a_video_is_not_taken_for_it(tmp_path, other):
+    films(tmp_path, other, "a.webm")
+    assert found(tmp_path, "a") == {"a": "a.webm"}
+
+
+def test_thumbnails_in_the_folder_of_a_video_do_not_hide_it(tmp_path):
+    films(frames(tmp_path / "a"), "a.mp4")
+    films(tmp_path / "b", "img_1.jpg", "flow_1.jpg", "b.mkv")
+    assert found(tmp_path, "a", "b") == {"a": "a/a.mp4", "b": "b/b.mkv"}
+
+
+def test_what_has_the_id_wins_over_what_has_another_spelling(tmp_path):
+    films(tmp_path, "abc.mp4", "z/abc_000012_000022.mp4")
+    names = {"abc_000012_000022": ("abc",)}
+    assert found(tmp_path, names=names) == {"abc_000012_000022": "z/abc_000012_000022.mp4"}
 
 
 def test_where_nothing_is_found_the_folders_and_a_name_are_named(tmp_path):
@@ -127,9 +146,9 @@ def test_usual_folders_come_before_the_root(tmp_path):
 
 
 def test_two_numbered_images_make_frames(tmp_path):
-    assert is_frames(frames(tmp_path / "two", 2))
-    assert not is_frames(frames(tmp_path / "one", 1))
-    assert not is_frames(films(tmp_path / "photos", "a.jpg", "b.jpg", "1.txt", "2.txt"))
+    assert has_frames(frames(tmp_path / "two", 2))
+    assert not has_frames(frames(tmp_path / "one", 1))
+    assert not has_frames(films(tmp_path / "photos", "a.jpg", "b.jpg", "1.txt", "2.txt"))
 
 
 def test_many_videos_take_one_walk_and_no_look_at_each_file(tmp_path, monkeypatch):

@@ -45,6 +45,14 @@ def test_a_folder_of_frames_and_a_photo(tmp_path):
     assert shown(photo) == "white"
 
 
+@pytest.mark.parametrize("what", [{"end": 30.0}, {"sampling": Sampling("middle", 1.0)}])
+def test_seconds_of_a_folder_of_frames_are_not_known(tmp_path, what):
+    for number in range(3):
+        Image.new("RGB", (32, 32)).save(tmp_path / f"{number}.png")
+    with pytest.raises(VideoError, match=r"is a folder of frames, .*make a video of it"):
+        sample_frames(tmp_path, 2, 24, **what)
+
+
 def test_what_has_no_frame_is_refused(video, tmp_path):
     with pytest.raises(VideoError, match="holds no frame that can be decoded from 9 to 10 s"):
         sample_frames(video, 4, 24, start=9.0, end=10.0)

@@ -38,6 +38,16 @@ def test_the_same_world_is_written_once_and_nothing_over_anything_else(world, tm
         write_dataset(tmp_path, OPTIONS)
 
 
+def test_a_video_that_was_deleted_is_made_again(tmp_path):
+    folder = write_dataset(tmp_path / "world", OPTIONS).folder
+    lost, kept, *_ = sorted((folder / "videos").iterdir())
+    lost.unlink()
+    before = kept.stat().st_mtime_ns
+    write_dataset(folder, OPTIONS)
+    assert len(load_split("synthetic", "train", folder).items) == 6
+    assert lost.is_file() and kept.stat().st_mtime_ns == before
+
+
 def test_the_best_scorer_guesses_where_several_fit_alike():
     from sureshot.datasets.synthetic import SyntheticCaption, SyntheticSplit, SyntheticVideo
 

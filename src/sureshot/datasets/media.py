@@ -1,8 +1,9 @@
 """From the ids of a split to the files or folders of frames on disk, in one walk over the folder.
 
-Whatever file carries an id as its name, up to the extension, is taken as the video: the containers
-people keep these data sets in are too many to list. What is known to be something else (text,
-features, sound) is passed over, and pictures count only where the data set is one of photos.
+Whatever file carries an id as its name, up to the extension, may be the video: the containers
+people keep these data sets in are too many to list. Known extensions come first; what is known to
+be something else (text, features, sound) is passed over, and pictures count only where the data
+set is one of photos.
 """
 
 import os
@@ -10,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sureshot.errors import SureshotError
+from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES, has_frames
 from sureshot.paths import is_folder_at
 from sureshot.text import plain
 
@@ -28,16 +30,16 @@ _USUAL = (
     "Images",
     "frames",
 )
-_IMAGES = frozenset({".jpg", ".jpeg", ".png", ".webp", ".bmp"})
 # fmt: off
 _NO_VIDEO = frozenset({
     ".txt", ".json", ".jsonl", ".csv", ".tsv", ".xml", ".yaml", ".yml", ".html", ".md", ".log",
+    ".description", ".annotations",
     ".npy", ".npz", ".pt", ".pth", ".pkl", ".pickle", ".h5", ".hdf5", ".safetensors", ".parquet",
     ".wav", ".mp3", ".m4a", ".aac", ".flac", ".ogg", ".opus", ".srt", ".vtt", ".ass",
     ".md5", ".sha256", ".part", ".ytdl", ".tmp", ".zip", ".tar", ".gz", ".7z",
 })
 # fmt: on
-_EXACT, _FILE, _FOLDER = range(3)  # what wins where one id has several; lower is better
+_EXACT, _VIDEO, _FOLDER, _OTHER = range(4)  # what wins where one id has several; the lowest
 
 
 def usual_folders(root: Path) -> list[Path]:
@@ -51,10 +53,12 @@ def find_videos(
     *,
     photos: bool = False,
 ) -> dict[str, Path]:
-    """The video of each id, from the first folder that has any; ids without one are left out.
+    """The video of each id, from the first folder that has it; ids without one are left out.
 
-    Sub-folders are searched as well. A file wins over a folder of frames, a file whose name is the
-    whole id over one that adds an extension; of two alike, the one nearer to the folder.
+    Sub-folders are searched as well. What is named by the id wins over what is named by another
+    spelling; a file whose name is the whole id over one that adds the extension of a video, that
+    over a folder of frames, and that over other extensions; of two alike, the one nearer to the
+    folder.
 
     Args:
         names: other spellings that the file of each id may have.
@@ -62,14 +66,19 @@ def find_videos(
     """
     owner = {other: name for name, others in names.items() for other in others}
     owner |= {name: name for name in names}
+    found: dict[str, Path] = {}
     for folder in folders:
-        matches: dict[str, tuple[int, Path]] = {}
+        matches: dict[str, tuple[tuple[bool, int], Path]] = {}
         for spelling, kind, path in _matches(folder, owner.keys(), photos):
             name = owner[spelling]
-            if name not in matches or kind < matches[name][0]:
-                matches[name] = kind, path
-        if matches:
-            return {name: path for name, (_, path) in matches.items()}
+            rank = spelling != name, kind
+            if name not in matches or rank < matches[name][0]:
+                matches[name] = rank, path
+        found = {name: path for name, (_, path) in matches.items()} | found
+        if len(found) == len(names):
+            break
+    if found:
+        return found
     example = next(iter(names), "")
     looked = ", ".join(str(folder) for folder in folders)
     raise SureshotError(
@@ -77,18 +86,6 @@ def find_videos(
         f"below; looked for {plain(example)[:200]} with any extension or as a folder of numbered "
         "images. Name the right folder as videos."
     )
-
-
-def is_frames(folder: Path) -> bool:
-    """Whether a folder holds at least two numbered images."""
-    count = 0
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a name, not a path
-            count += suffix.lower() in _IMAGES and stem[-1:].isdigit()
-            if count == 2:
-                return True
-    return False
 
 
 def _matches(top: Path, ids: Collection[str], photos: bool) -> Iterator[tuple[str, int, Path]]:
@@ -109,10 +106,10 @@ def _matches(top: Path, ids: Collection[str], photos: bool) -> Iterator[tuple[st
                 path = folder / entry.name
                 if not entry.is_dir():
                     yield from _file(entry, path, ids, photos)
-                elif entry.name in ids and is_frames(path):
+                    continue
+                if entry.name in ids and has_frames(path):
                     yield entry.name, _FOLDER, path
-                else:
-                    todo.append(path)
+                todo.append(path)  # thumbnails of a video may lie next to it in such a folder
         except OSError as error:
             if folder != top:
                 continue  # a lost+found and its like; videos in it are counted as missing
@@ -127,8 +124,9 @@ def _file(
     """The wanted name that a file carries, if any."""
     stem, suffix = os.path.splitext(entry.name)  # noqa: PTH122 - a name, not a path
     suffix = suffix.lower()
-    if suffix in _NO_VIDEO or (suffix in _IMAGES) != photos:
+    if suffix in _NO_VIDEO or (suffix in IMAGE_SUFFIXES) != photos:
         return
     name = entry.name if entry.name in ids else stem
     if name in ids and entry.is_file():  # a link that leads nowhere is no file
-        yield name, _EXACT if name == entry.name else _FILE, path
+        known = photos or suffix in VIDEO_SUFFIXES
+        yield name, _EXACT if name == entry.name else _VIDEO if known else _OTHER, path

@@ -11,6 +11,7 @@ All lines are checked, also those of other splits: a fault in your own file is w
 video that is not there is no fault; it goes to the missing ones.
 """
 
+import collections
 import csv
 import io
 import math
@@ -20,9 +21,9 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets.annotation import pick, read_lines
-from sureshot.datasets.media import is_frames
 from sureshot.datasets.split import SPLITS, Caption, Item, Split
 from sureshot.errors import SureshotError, reason_of
+from sureshot.media.discover import has_frames
 from sureshot.paths import is_folder_at
 from sureshot.settings import ANNOTATION, parse_json, read_text
 from sureshot.text import plain
@@ -59,7 +60,8 @@ def read_pairs(
 
     Args:
         videos: folder that relative paths start from.
-        ids: file of ids, one a line: videos as the list spells them.
+        ids: file of ids, one a line: videos as the list spells them, with all their parts, or
+            one part as ``VIDEO#t=START,END``.
     """
     if is_folder_at(file):
         file = pick(file, *_FILES)
@@ -69,14 +71,17 @@ def read_pairs(
         known = ", ".join(sorted({row.split for row in rows})) or "none, the file is empty"
         raise SureshotError(f"{file} has no line of the split {split}; it has: {known}.")
     bases = [file.parent, file.parent / "videos"] if videos is None else [videos]
-    whole = _collect(wanted, file, split, bases, label)
-    return whole if ids is None else whole.part(read_lines(ids))
+    whole, spelled = _collect(wanted, file, split, bases, label)
+    if ids is None:
+        return whole
+    return whole.part({one for name in read_lines(ids) for one in spelled.get(name, {name})})
 
 
 def _collect(
     rows: list[_Row], file: Path, split: str, bases: list[Path], label: str | None
-) -> Split:
-    """The split of the rows whose videos are there."""
+) -> tuple[Split, dict[str, set[str]]]:
+    """The split of the rows whose videos are there, and the ids that each spelling means."""
+    spelled: dict[str, set[str]] = collections.defaultdict(set)
     paths: dict[str, Path | None] = {}
     place: dict[tuple[Path, float | None, float | None], int] = {}
     items: list[Item] = []
@@ -88,6 +93,8 @@ def _collect(
         path = paths[row.video]
         if path is None:
             missing[row.id()] = None
+            for name in (row.video, row.id()):
+                spelled[name].add(row.id())
             continue
         key = path, row.start, row.end
         if key not in place:
@@ -95,13 +102,15 @@ def _collect(
             items.append(Item(id=row.id(), path=path, start=row.start, end=row.end))
             captions.append([])
         captions[place[key]].append(row.caption)
+        for name in (row.video, row.id()):
+            spelled[name].add(items[place[key]].id)
     if not items:
         raise SureshotError(
             f"{file} names {len(paths)} videos and none of them is there, for example "
             f"{plain(bases[0] / rows[0].video)[:300]}. Paths start from {bases[0]}; name another "
             "folder as videos if they lie elsewhere."
         )
-    return Split(
+    whole = Split(
         dataset="pairs",
         name=split,
         protocol=file.name,
@@ -110,6 +119,7 @@ def _collect(
         missing=tuple(missing),
         label=label,
     )
+    return whole, spelled
 
 
 def _path(video: str, bases: list[Path]) -> Path | None:
@@ -117,7 +127,7 @@ def _path(video: str, bases: list[Path]) -> Path | None:
     for base in bases:
         path = base / video
         try:
-            if path.is_file() or (path.is_dir() and is_frames(path)):
+            if path.is_file() or (path.is_dir() and has_frames(path)):
                 return path
         except (OSError, ValueError):  # no permission, too long, no name of a file
             continue

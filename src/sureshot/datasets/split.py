@@ -107,7 +107,8 @@ class Split:
         """The title, and what of the split was not there."""
         line = self.title()
         if self.missing:
-            line += f"; {len(self.missing)} not on disk, such as {self.missing[0]}"
+            count, first = len(self.missing), self.missing[0]
+            line += f"; {count} without a video or a caption, such as {first}"
         if self.dropped:
             line += f"; {self.dropped} empty captions left out"
         return line
@@ -228,7 +229,7 @@ class Listing:
 def to_split(
     listing: Listing, dataset: str, name: str, folders: Sequence[Path], label: str | None = None
 ) -> Split:
-    """The split of a listing, its videos found in the first of the folders that has any."""
+    """The split of a listing, each video from the first of the folders that has it."""
     if not listing.captions:
         raise SureshotError(f"The annotation of {dataset} {name} lists no video; is it complete?")
     names = {one: listing.names.get(one, ()) for one in listing.captions}

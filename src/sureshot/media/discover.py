@@ -223,15 +223,24 @@ def frame_files(folder: Path) -> list[Path]:
     """
     if isinstance(folder, ObjectPath):
         return []
-    named = [p for p in folder.iterdir() if p.suffix.lower() in IMAGE_SUFFIXES and not _hidden(p)]
-    numbered = {p: match for p in named if (match := _NUMBERED.match(p.stem))}
-    # A photo folder need not be asked what each of its names is: most end here.
-    if len(numbered) < len(named) or len({m.group(1) for m in numbered.values()}) != 1:
-        return []
     # A pipe that calls itself an image would be waited for forever; a dead link shows nothing.
-    images = [p for p in named if p.is_file()]
-    images.sort(key=lambda p: (int(numbered[p].group(2)), p.name))
+    images = [folder / name for name in _numbered(folder) if (folder / name).is_file()]
     return images if len(images) > 1 else []
+
+
+def has_frames(folder: Path) -> bool:
+    """Whether a folder is one of frames by the names in it; it is read once, its files are not."""
+    return len(_numbered(folder)) > 1
+
+
+def _numbered(folder: Path) -> list[str]:
+    """The names of the images in the order of their numbers, if they differ in nothing else."""
+    entries = (path for path in map(Path, os.listdir(folder)) if not _hidden(path))  # noqa: PTH208
+    named = [path for path in entries if path.suffix.lower() in IMAGE_SUFFIXES]
+    numbers = {path: match for path in named if (match := _NUMBERED.match(path.stem))}
+    if len(numbers) < len(named) or len({m.group(1) for m in numbers.values()}) != 1:
+        return []
+    return [p.name for p in sorted(named, key=lambda p: (int(numbers[p].group(2)), p.name))]
 
 
 def _walk(

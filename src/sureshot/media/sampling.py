@@ -32,6 +32,8 @@ def sample_frames(
 ) -> UInt8[np.ndarray, "frames height width 3"]:
     """RGB frames of a video; VideoError says why none can be decoded.
 
+    Times of a folder of frames are not known, so it can be sampled whole and by number only.
+
     Args:
         path: a video, a folder of numbered frames, or a photo.
         count: most frames; a shorter video gives all it has, a photo one.
@@ -44,6 +46,11 @@ def sample_frames(
     source = Source(path, "frames" if path.is_dir() else "file")
     stretch = start or 0.0, _WHOLE if end is None else end
     rule = sampling or Sampling()
+    if source.kind == "frames" and (start is not None or end is not None or rule.fps is not None):
+        raise VideoError(
+            "is a folder of frames, which does not say how many were taken a second, so a part of "
+            "it or frames by the second cannot be found; make a video of it (ffmpeg -framerate R)"
+        )
     if rule.kind == "uniform" and rule.fps is None:
         with open_video(source, decode="all") as video:
             inside = _inside(video, *stretch)

@@ -75,7 +75,8 @@ def write_dataset(
 ) -> SyntheticSummary:
     """Write a synthetic dataset, unless the same one is already there.
 
-    The folder gets ``synthetic.json`` and ``videos/ID.mp4``. A call that was stopped is resumed.
+    The folder gets ``synthetic.json`` and ``videos/ID.mp4``. Where some are missing they are made
+    again.
 
     ``options`` may be a mapping of those that differ from the defaults.
 
@@ -91,12 +92,15 @@ def write_dataset(
     progress = progress or Silent()
     try:
         (to / VIDEOS).mkdir(parents=True, exist_ok=True)
+        files = {to / VIDEOS / f"{video.id}.mp4": video for video in videos}
+        if (to / FILE).exists():
+            files = {file: video for file, video in files.items() if not file.is_file()}
+        for number, (file, video) in enumerate(files.items(), start=1):
+            frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
+            write_frames(file, list(frames), RATE)
+            progress.update("videos", number, len(files))
         if not (to / FILE).exists():
-            for number, video in enumerate(videos):
-                frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
-                write_frames(to / VIDEOS / f"{video.id}.mp4", list(frames), RATE)
-                progress.update("videos", number + 1, len(videos))
-            write_json(to / FILE, written(parts))  # last: a dataset with this file is whole
+            write_json(to / FILE, written(parts))  # last: all videos of such a dataset were written
     except OSError as error:
         raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
     train, _, test = parts

@@ -96,11 +96,12 @@ def test_ids_labels_and_videos_are_as_everywhere(root):
 
 
 def test_a_video_stands_for_all_its_parts_in_a_list_of_ids(root):
-    lines = "a.mp4,x,0,1\n./a.mp4,y,1,2\nsub/b.mkv,z,0,1\nsub/b.mkv,w,1,2\ngone.mp4,v,0,1\n"
+    lines = "a.mp4,x,0,1\na.mp4,y,1,2\nsub/b.mkv,z,0,1\nsub/b.mkv,w,1,2\ngone.mp4,v,0,1\n"
     file = put(root / "parts.csv", "video,caption,start,end\n" + lines)
     ids = put(root / "ids.txt", "a.mp4\nsub/b.mkv#t=1.0,2.0\ngone.mp4\n")
     own = read_pairs(file, "test", ids=ids)
-    assert told(own) == {"a.mp4#t=0.0,1.0": ["x"], "sub/b.mkv#t=1.0,2.0": ["w"]}
+    parts = {"a.mp4#t=0.0,1.0": ["x"], "a.mp4#t=1.0,2.0": ["y"]}
+    assert told(own) == {**parts, "sub/b.mkv#t=1.0,2.0": ["w"]}
     assert own.missing == ("gone.mp4#t=0.0,1.0",)
     with pytest.raises(SureshotError, match=r"has no video b\.mkv; take"):
         read_pairs(file, "test", ids=put(root / "ids.txt", "b.mkv\n"))

@@ -45,7 +45,7 @@ def test_a_folder_of_frames_and_a_photo(tmp_path):
     assert shown(photo) == "white"
 
 
-@pytest.mark.parametrize("what", [{"end": 30.0}, {"sampling": Sampling("middle", 1.0)}])
+@pytest.mark.parametrize("what", [{"end": 30.0}, {"sampling": Sampling(fps=1.0)}])
 def test_seconds_of_a_folder_of_frames_are_not_known(tmp_path, what):
     for number in range(3):
         Image.new("RGB", (32, 32)).save(tmp_path / f"{number}.png")

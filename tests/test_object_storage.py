@@ -14,6 +14,7 @@ from sureshot.errors import StoreError
 from sureshot.library import judge, remove, status
 from sureshot.library.calibration import card_of_index, forget
 from sureshot.library.labels import labels_of_index, read_labels
+from sureshot.media import discover
 from sureshot.paths import absolute
 from sureshot.store import remote
 from sureshot.web.media import ClipCache
@@ -94,6 +95,82 @@ def test_subtitles_in_a_bucket_go_into_an_index_in_a_bucket(bucket, library, tmp
     assert status(db, check=True).faults == ()
 
 
+CUE = b"1\n00:00:01,000 --> 00:00:02,000\nthe password is %s\n"
+
+
+def test_watching_a_bucket_follows_it_and_outlasts_an_outage(bucket, library, tmp_path) -> None:
+    said, stop = [], threading.Event()
+
+    def hears(words: str) -> None:
+        for _ in range(1000):
+            if any(words in line for line in said):
+                said.clear()
+                return
+            stop.wait(0.05)
+        raise AssertionError((words, said))
+
+    bucket.put("v/red.mp4", library.videos / "red.mp4")
+    bucket.put("v/red.srt", CUE % b"trout")
+    chosen = {"db": tmp_path / "db", "every": 1.0, "say": said.append, "stop": stop, **MADE}
+    chosen["started"] = lambda result: said.append(result.summary)
+    watching = threading.Thread(
+        target=sureshot.library.watch, args=("s3://films/v",), kwargs=chosen
+    )
+    watching.start()
+    try:
+        hears("1 video found: 1 indexed")
+        bucket.put("v/red.srt", CUE % b"salmon")
+        hears("1 new line of words")
+        bucket.fault = lambda asked: "403"
+        hears("s3://films/v cannot be read: access is denied")
+        bucket.fault = lambda asked: None
+        bucket.put("v/scenes.mp4", library.videos / "scenes.mp4")
+        hears("s3://films/v: 1 indexed, 1 unchanged.")
+        bucket.client.delete_object(Bucket="films", Key="v/red.mp4")
+        hears("s3://films/v: 1 video deleted in storage, removed from the index.")
+    finally:
+        stop.set()
+        watching.join(60)
+    assert {name for name, *_ in windows(tmp_path / "db")} == {"scenes.mp4"}
+
+
+def test_a_storage_that_refuses_costs_neither_other_videos_nor_known_words(
+    bucket, library, tmp_path
+) -> None:
+    bucket.put("v/red.mp4", library.videos / "red.mp4")
+    bucket.put("v/red.srt", CUE % b"trout")
+    both = [library.videos, "s3://nowhere/v", "s3://films/v"]
+    first = sureshot.index(both, db=tmp_path / "db", **MADE)
+    assert [(str(path), "no such bucket" in why) for path, why in first.failed] == [
+        ("s3://nowhere/v", True)
+    ]
+    assert (first.indexed + first.copied, first.lines) == (6, {"subtitles": 1})
+    asked = itertools.count()
+
+    def later(request) -> str | None:  # once the videos are listed
+        listed = "list-type" in request.path and "max-keys" not in request.path
+        return "403" if listed and next(asked) > 0 else None
+
+    bucket.fault = later
+    again = sureshot.index("s3://films/v", db=tmp_path / "db")
+    assert "Subtitles in s3://films/v were not looked for: access is denied" in again.warnings[0]
+    bucket.fault = lambda request: None
+    answer = sureshot.open_index(tmp_path / "db").search('"password is trout"')
+    assert [hit.source for hit in answer] == ["subtitles"]
+
+
+def test_a_storage_that_does_not_answer_is_asked_once(films: Bucket, tmp_path, monkeypatch) -> None:
+    sureshot.index("s3://films/my films", db=tmp_path / "db", **MADE)
+    searcher = sureshot.open_index(tmp_path / "db")
+    monkeypatch.setattr(discover, "_PATIENCE", 0.2)
+    monkeypatch.setattr(discover, "_GONE", {})
+    films.fault = lambda asked: "slow"
+    films.asked.clear()
+    answer = searcher.search("red", limit=5)
+    assert (len(answer), [hit.missing for hit in answer]) == (5, [False] * 5)
+    assert len(films.asked) == 1
+
+
 def test_what_becomes_of_objects_during_a_run_is_told(films: Bucket, library, tmp_path) -> None:
     def fault(asked):
         if asked.is_read and "red" in asked.path:
@@ -160,6 +237,16 @@ def test_an_object_is_not_replaced_unasked(films, library, capsys) -> None:
     stored = films.client.get_object(Bucket="films", Key="lists/red.csv")
     assert stored["Body"].read() == b"mine"
     assert run(capsys, *export, "--overwrite")[0] == 0
+
+
+def test_clips_and_pictures_of_hits_go_into_a_bucket(films, library, capsys) -> None:
+    asked = ["red", "--db", str(library.db), "-k", "1"]
+    assert command(["export", *asked, "--to", "s3://films/out"]) == 0
+    (clip,) = films.keys("out/")
+    assert clip.endswith(".mp4")
+    assert command(["search", *asked, "--explain", "s3://films/hits.png"]) == 0
+    body = films.client.get_object(Bucket="films", Key="hits.png")["Body"].read()
+    assert body.startswith(b"\x89PNG")
 
 
 def test_judgements_and_percentages_lie_beside_an_index_in_a_bucket(films, library) -> None:
@@ -267,4 +354,9 @@ def test_the_page_finds_shows_and_plays_what_lies_in_a_bucket(films, library, tm
         # Neither another object nor another address can be asked for.
         for name in ("s3:%2F%2Ffilms%2Fmy films%2Fscenes.mp4", "0" * 32):
             assert page.get(f"/api/media/{name}").status_code in (404, 422)
+        films.fault = lambda asked: "403"
+        for what in ("thumbnail", "playing", "media"):
+            refused = page.get(f"/api/{what}/{hit['id']}?at=2")
+            assert refused.status_code in (410, 422), (what, refused.text)
+            assert "access is denied" in refused.json()["error"]["message"]
     desk.close()

@@ -103,6 +103,10 @@ def test_what_is_missing_here_is_named(bucket: Bucket, monkeypatch) -> None:
         patch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
         with pytest.raises(OSError, match="cannot be reached"):
             at("a").look()
+    with monkeypatch.context() as patch:
+        patch.setenv("AWS_ENDPOINT_URL", "127.0.0.1:9000")
+        with pytest.raises(OSError, match="AWS_ENDPOINT_URL is not an address that begins with"):
+            at("a").look()
     monkeypatch.delenv("AWS_ACCESS_KEY_ID")
     monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
     with pytest.raises(PermissionError, match="set AWS_PROFILE, or AWS_ACCESS_KEY_ID"):

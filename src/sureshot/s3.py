@@ -185,6 +185,10 @@ def _connect(process: int, environment: tuple[tuple[str, str], ...]) -> tuple[An
         session = botocore.session.get_session()
         return session, session.create_client("s3", config=config)
     except Exception as error:
+        if isinstance(error, ValueError) and "endpoint" in str(error):
+            raise OSError(
+                errno.EINVAL, "AWS_ENDPOINT_URL is not an address that begins with http or https"
+            ) from None
         raise refusal(error) from None
 
 

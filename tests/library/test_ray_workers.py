@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 import sureshot
-from sureshot.errors import SureshotError
+from sureshot.errors import StoreError, SureshotError
 from sureshot.library import indexing, ray_workers
 from sureshot.library.encoding import record_of
 from sureshot.library.indexing import index
@@ -102,6 +102,30 @@ def test_what_a_dead_worker_had_last_goes_to_one_that_has_nothing_to_do(
     done = pool.pack([Source(Path(f"/{name}.mp4"), "file", 1, 1) for name in names])
     assert {video.record.path.stem for video in done} == set(names)
     assert pool.warnings() == []
+
+
+class OneOfTwo(Shrinking):
+    """Two machines, the first of which may not write."""
+
+    def pack(self, chunk: list[Source]) -> Iterator[Any]:
+        with self.changed:
+            self.changed.wait_for(lambda: self.room == 0)
+        if not self.died:
+            self.died = True
+            error = InterruptedError()
+            error.cause = StoreError("The index may not be written here.")
+            raise error
+        for source in chunk:
+            yield StagedVideo(record_of(source))
+
+
+def test_a_machine_that_may_not_write_is_left_out_and_its_videos_are_not(tmp_path: Path) -> None:
+    pool = RayPool(OneOfTwo(), make_store(tmp_path), TinyEncoder(), [tmp_path], workers=2)
+    done = list(pool.pack([Source(Path(f"/{name}.mp4"), "file", 1, 1) for name in range(8)]))
+    assert [video.record.reason for video in done] == [""] * 8
+    assert pool.warnings() == [
+        "1 worker on a machine was left out: The index may not be written here."
+    ]
 
 
 @pytest.fixture(scope="module")

@@ -41,7 +41,8 @@ from sureshot.cli.terminal import (
     refuse_without,
 )
 from sureshot.errors import SureshotError, install_command, is_installed
-from sureshot.paths import absolute_model, exists_at, index_place
+from sureshot.media.discover import is_gone
+from sureshot.paths import absolute, absolute_model, index_place
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def remove(
         console().print(
             "Excluded from now on; `sureshot index FOLDER --include PATH` reverts that."
         )
-    elif any(exists_at(path) for path in paths):
+    elif not all(is_gone(absolute(path)) for path in paths):
         console().print(
             "The next `sureshot index` brings back what is still there, unless --exclude."
         )

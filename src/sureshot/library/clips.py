@@ -41,7 +41,7 @@ from sureshot.media.excerpt import (
 from sureshot.media.frames import read_image
 from sureshot.media.lines import Line
 from sureshot.media.video import frames_at, naming
-from sureshot.paths import absolute, is_taken
+from sureshot.paths import absolute, expand, is_taken
 from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
@@ -424,7 +424,7 @@ def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "
 
 def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
     """Draw the `sheet_rows` of an answer into a PNG; ``title`` is the line below the query."""
-    save_sheet(contact_sheet(answer.query, sheet_rows(answer, frame_rate), title), target)
+    save_sheet(contact_sheet(answer.query, sheet_rows(answer, frame_rate), title), expand(target))
 
 
 def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:

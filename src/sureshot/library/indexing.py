@@ -10,14 +10,14 @@ import os
 import shlex
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ArgumentError, QueryError, option
+from sureshot.errors import ArgumentError, QueryError, SureshotError, option
 from sureshot.library.encoding import (
     Packing,
     VideoProgress,
@@ -328,34 +328,42 @@ class Run:
         or elsewhere, goes with the file.
         """
         tops = frozenset(self._tops)
-        here = frozenset(top for top in self._tops if exists_at(top))
+        here = frozenset(top for top in self._tops if _may_be_asked(top))
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
         dropped: list[VideoRecord] = []
         for record in self._store.each_video():
-            path = record.path
-            if not self._shard.has(path):
-                continue
-            inside = path in tops or not tops.isdisjoint(path.parents)
-            if inside and self._excluded.matches(path, self._tops):
-                self.result.forgotten += 1
-            elif record.reason and path not in listed and _is_gone_for_good(record):
-                pass
-            elif not inside or path in listed or is_on_disk(record):
-                continue
-            elif (path not in here and here.isdisjoint(path.parents)) or is_unplugged(path):
-                self.result.away += 1
-                continue
-            elif prune:
-                self.result.pruned += 1
-            else:
-                self.result.missing += 1
-                continue
-            dropped.append(record)
+            fate = self._fate(record, tops, here, listed)
+            if fate == "missing" and prune:
+                fate = "pruned"
+            if fate in ("forgotten", "pruned", "missing", "away"):
+                setattr(self.result, fate, getattr(self.result, fate) + 1)
+            if fate in ("forgotten", "pruned", "failed before"):
+                dropped.append(record)
             if len(dropped) == _AT_ONCE:
                 self._store.remove(dropped)
                 dropped = []
         self._store.remove(dropped)
+
+    def _fate(
+        self, record: VideoRecord, tops: Set[Path], here: Set[Path], listed: Set[Path]
+    ) -> str:
+        """What becomes of a video of the index; empty where it stays."""
+        path = record.path
+        if not self._shard.has(path):
+            return ""
+        inside = path in tops or not tops.isdisjoint(path.parents)
+        if inside and self._excluded.matches(path, self._tops):
+            return "forgotten"
+        if record.reason and path not in listed and _is_gone_for_good(record):
+            return "failed before"
+        if not inside or path in listed:
+            return ""
+        away = path not in here and here.isdisjoint(path.parents)
+        # A storage that cannot be asked for all is not asked for each.
+        if not (away and isinstance(path, ObjectPath)) and is_on_disk(record):
+            return ""
+        return "away" if away or is_unplugged(path) else "missing"
 
 
 def _same_content(
@@ -376,6 +384,14 @@ def _same_content(
 def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
     """Whether a file has the size and time that a record knows of it."""
     return (record.size, record.mtime_ns) == (now.size, now.mtime_ns)
+
+
+def _may_be_asked(path: Path) -> bool:
+    """Whether something is at a path; no, too, where its storage cannot be asked."""
+    try:
+        return exists_at(path)
+    except SureshotError:
+        return False
 
 
 def is_on_disk(record: VideoRecord) -> bool:
@@ -500,8 +516,8 @@ def index(
     exclude, include = (list(map(str, as_list(given))) for given in (exclude, include))
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
-    if not any(exists_at(path) for path in chosen):
-        missing = ", ".join(plain(path) for path in chosen)
+    if not any(map(_may_be_asked, chosen)):
+        missing = ", ".join(plain(path) for path in chosen if not exists_at(path))
         raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
     place = index_place(db)
     is_new = not Store.exists(place)

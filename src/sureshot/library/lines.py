@@ -135,12 +135,13 @@ class _Run:
         sidecars = subtitles.sidecars([video.path for video in videos], roots, left_out.append)
         self._result.warnings += [f"{remark}." for remark in left_out]
         for video in videos:
-            mine = sidecars.get(video.path, ())
+            mine = sidecars.get(video.path)
             for source in sources:
-                of = mine if source == "subtitles" else ()
+                of = (mine or ()) if source == "subtitles" else ()
                 stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
                 before, count = self._known.get(video.id, {}).get(source, ("", 0))
-                if force or before != stamp:
+                kept = source == "subtitles" and mine is None  # nothing is known of the files
+                if not kept and (force or before != stamp):
                     self._todo.append(_Todo(video, source, stamp, of))
                 elif count:
                     self._count(source)
@@ -209,9 +210,9 @@ class _Run:
             ):
                 found.append(line)
         except VideoError as error:
+            result.left_out.append((one.video.path, f"{TITLES[one.source]}: {error}"))
             if error.transient:
                 return None
-            result.left_out.append((one.video.path, f"{TITLES[one.source]}: {error}"))
         except SureshotError:  # of the model, not of this video
             raise
         except Exception as error:  # one broken video must not end the run

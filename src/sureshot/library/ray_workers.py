@@ -241,8 +241,9 @@ class RayPool:
 
     def _work(self, _post: int) -> Iterator[StagedVideo | VideoProgress]:
         """Hire a worker and have it pack until nothing is due; another one where it dies."""
-        worker = None
-        while self._is_due() and (worker := worker or self._hire()) is not None:
+        hired = None
+        while self._is_due() and (hired := hired or self._hire()) is not None:
+            worker, host = hired
             with self._changed:
                 if not self._due:
                     continue  # another thread has taken the last one
@@ -256,11 +257,16 @@ class RayPool:
                         chunk = [s for s in chunk if s.path != one.record.path]
                     yield one
             except self._ray.exceptions.RayError as error:
-                if isinstance(cause := getattr(error, "cause", None), SureshotError):
-                    raise cause from None
                 # It may be alive after an error, and would keep its place.
                 self._ray.kill(worker)
-                worker, self._why = None, _last_line(error)
+                hired, cause = None, getattr(error, "cause", None)
+                if isinstance(cause, SureshotError):  # of the machine, not of one of the videos
+                    self._refuse(host, str(cause))
+                    with self._changed:
+                        self._due.append(chunk)
+                    chunk = []
+                    return
+                self._why = _last_line(error)
             finally:
                 ended = self._again(chunk)  # what a worker lost without a word, too
                 with self._changed:
@@ -287,8 +293,8 @@ class RayPool:
                 ended.append(StagedVideo(record_of(source, reason=reason, transient=True)))
         return ended
 
-    def _hire(self) -> Any:
-        """A worker that has begun; None where a machine cannot work."""
+    def _hire(self) -> tuple[Any, str] | None:
+        """A worker that has begun, and its machine; None where a machine cannot work."""
         for attempt in range(_TRIES):
             worker = self._kind.remote(*self._known)
             self._hired.append(worker)
@@ -305,13 +311,17 @@ class RayPool:
             else:
                 self._check_clock(host, there - time.time())
                 if not wrong:
-                    return worker
+                    return worker, host
             if self._over:  # it was ended with all others
                 break
             self._ray.kill(worker)
-            self._refused[f"{host} was left out: {plain(wrong).rstrip('.')}"] += 1
+            self._refuse(host, wrong)
             break
         return None
+
+    def _refuse(self, host: str, why: str) -> None:
+        with self._changed:
+            self._refused[f"{host} was left out: {plain(why).rstrip('.')}"] += 1
 
     def _check_room(self) -> None:
         if time.monotonic() - self._heard > _PATIENCE:

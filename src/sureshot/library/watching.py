@@ -3,6 +3,7 @@
 * What the system reports of a folder is looked at, and all of it now and then, as nothing is
   reported of a share on the network, nor of a disk that appears in a folder.
 * A file that is still being written waits until it has stood still.
+* Of object storage nothing is reported, and objects are written whole: it is indexed now and then.
 * What is not there now is not gone: a video is forgotten only if its file was seen to go while its
   folder stayed where it is, on the same disk. A folder or a disk that went takes nothing along.
 """
@@ -67,7 +68,8 @@ def watch(
         paths: folders, which need not be there yet; one or several.
         db: folder or object-storage URI of the index; None is the default index of this user.
         settle: seconds for which a new file must not change before it is indexed.
-        every: seconds after which everything is looked at, whatever was reported.
+        every: seconds after which everything is looked at, whatever was reported; of object storage
+            nothing ever is.
         prune: whether videos are forgotten whose files are deleted meanwhile. What is in a folder,
             or on a disk, that is itself not there is never forgotten.
         started: called with what the first look at everything gave.
@@ -109,6 +111,8 @@ class Watcher:
         options: dict[str, Any],
     ) -> None:
         self._tops, self._db, self._place = tops, db, index_place(db)
+        self._folders = [top for top in tops if not isinstance(top, ObjectPath)]
+        self._buckets = [top for top in tops if isinstance(top, ObjectPath)]
         self._settle, self._every, self._prune, self._say = settle, every, prune, say
         self._options = options
         # What tells each folder from another in its place; None where there is none.
@@ -117,6 +121,7 @@ class Watcher:
         self._pending: dict[Path, tuple[tuple[int, int], float]] = {}
         self._gone: dict[Path, float] = {}  # and when that was seen
         self._words: set[Path] = set()  # videos next to which subtitles changed
+        self._failed: list[tuple[Path, str]] = []  # in buckets, as was said
         self._devices: dict[Path, int] = {}  # of folders that hold videos
         self._excluded = Excluded(())
         self._resting = 0.0
@@ -128,17 +133,19 @@ class Watcher:
         progress: Callable[[Indexed], None],
     ) -> None:
         """Go on until stopped."""
-        for top, stamp in zip(self._tops, self._stamps, strict=True):
+        for top, stamp in zip(self._folders, self._stamps, strict=True):
             if stamp is None:
                 self._say(_away(top))
         looked: float | None = None
         while not stop.is_set():
             for touched in self._changes(stop):
                 if looked is None:  # from here on nothing that changes goes unseen
-                    if not self._there():
+                    there = [*self._there(), *self._buckets]
+                    if not there:
                         continue
-                    result = index(self._there(), db=self._db, progress=progress, **self._options)
+                    result = index(there, db=self._db, progress=progress, **self._options)
                     started(result)
+                    self._failed = self._in_buckets(result)
                     if result.interrupted:
                         return
                     self._note_devices()
@@ -158,18 +165,18 @@ class Watcher:
                 self._excluded = Excluded(store.excluded() if store else ())
                 met = self._met(touched)  # also notes what went, which is nowhere to be found
                 self._consider(self._sources(self._there() if everything else met))
-            return self._act()
+            return (not everything or self._take_in_buckets()) and self._act()
         except SureshotError as error:
             self._say(str(error))
             self._resting = time.monotonic() + _PAUSE
             return True
 
     def _there(self) -> list[Path]:
-        return [top for top in self._tops if exists_at(top)]
+        return [top for top in self._folders if exists_at(top)]
 
     def _read_stamps(self) -> list[tuple[int, int] | None]:
         found: list[tuple[int, int] | None] = []
-        for top in self._tops:
+        for top in self._folders:
             try:
                 status = top.stat()
                 found.append((status.st_dev, status.st_ino))
@@ -181,7 +188,7 @@ class Watcher:
         """Say which of the folders came or went; whether one came."""
         before, self._stamps = self._stamps, self._read_stamps()
         came = False
-        for top, was, now in zip(self._tops, before, self._stamps, strict=True):
+        for top, was, now in zip(self._folders, before, self._stamps, strict=True):
             if was != now:
                 came |= now is not None
                 self._say(_away(top) if now is None else f"{plain(top)} is there now.")
@@ -189,7 +196,7 @@ class Watcher:
 
     def _changes(self, stop: threading.Event) -> Iterator[set[Path]]:
         """Paths that changed, every second; ends when one of the folders comes or goes."""
-        watched = [top for top in self._there() if not isinstance(top, ObjectPath)]
+        watched = self._there()
         try:
             for changes in (
                 ()
@@ -298,9 +305,40 @@ class Watcher:
             return True
         chosen = chosen if len(chosen) <= _FEW else self._there()
         result = index(chosen, db=self._db, thorough=False, **self._options)
+        self._tell(result, _named(chosen))
+        self._note_devices()
+        return not result.interrupted
+
+    def _take_in_buckets(self) -> bool:
+        """Bring the index up to date with all buckets; False if Ctrl-C ended that."""
+        if not self._buckets:
+            return True
+        options = {"prune": self._prune, "thorough": False, **self._options}
+        try:
+            result = index(self._buckets, db=self._db, **options)
+        except SureshotError as error:  # nothing of them can be asked, or nothing is there
+            refused = [(self._buckets[0], str(error))]
+            if refused != self._failed:
+                self._say(str(error))
+            self._failed = refused
+            return True
+        names, failed = ", ".join(map(plain, self._buckets)), self._in_buckets(result)
+        if result.indexed + result.moved + result.copied or result.lines or failed != self._failed:
+            self._tell(result, names)
+        if result.pruned:
+            went = counted(result.pruned, "video")
+            self._say(f"{names}: {went} deleted in storage, removed from the index.")
+        self._failed = failed
+        return not result.interrupted
+
+    def _in_buckets(self, result: Indexed) -> list[tuple[Path, str]]:
+        return [(path, why) for path, why in result.failed if isinstance(path, ObjectPath)]
+
+    def _tell(self, result: Indexed, what: str) -> None:
+        """Say what a run did, and to what."""
         new = sum(result.lines.values())
         words = f" {counted(new, 'new line')} of words." if new else ""
-        self._say(f"{_named(chosen)}: {result.summary.partition(': ')[2]}{words}")
+        self._say(f"{what}: {result.summary.partition(': ')[2]}{words}")
         for path, reason in result.failed:
             self._say(f"failed: {plain(path)}: {plain(reason)}")
         for path, note in result.notes:
@@ -309,8 +347,6 @@ class Watcher:
             self._say(f"words: {plain(path)}: {plain(note)}")
         for warning in result.warnings:
             self._say(f"note: {plain(warning)}")
-        self._note_devices()
-        return not result.interrupted
 
     def _note_devices(self) -> None:
         """Remember on which disks the folders of the videos are."""

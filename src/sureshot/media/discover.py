@@ -35,7 +35,8 @@ _TYPESCRIPT = frozenset({".ts", ".mts"})  # suffixes that program sources share 
 _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one sync byte
 _MINUTE = 60.0
 _REMEMBERED = 10_000  # objects
-_GONE: dict[str, tuple[bool, float]] = {}  # whether an object was gone, and when that was asked
+# Whether an object was gone, or all of a bucket that cannot be asked, and when that was found.
+_GONE: dict[str, tuple[bool, float]] = {}
 _SILENT: dict[str, threading.Thread] = {}  # disks that do not answer, and what waits for them
 _PATIENCE = 10.0  # seconds that a disk gets for an answer; one that stood still needs some
 # What systems say of a disk that was pulled or a share that is lost.
@@ -109,25 +110,47 @@ def discover(
 def is_gone(path: Path) -> bool:
     """Whether nothing is at a path, or its disk does not answer; without permission it is not gone.
 
-    Storage is asked once per minute for an object, as a search asks this of each of its hits.
+    Storage is asked once per minute for an object, as a search asks this of each of its hits; one
+    that fails, or does not answer, is not asked for any object for as long.
     """
-    known = _GONE.get(str(path))
-    if known is not None and time.monotonic() - known[1] < _MINUTE:
-        return known[0]
+    if isinstance(path, ObjectPath):
+        return _is_object_gone(path)
     if is_silent(path):
         return True
-    gone = False
     try:
         path.stat()
     except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError as error:
+        return error.errno in _DEAD
+    return False
+
+
+def _is_object_gone(path: ObjectPath) -> bool:
+    asked = time.monotonic()
+    for name in (str(path), path.bucket):
+        gone, when = _GONE.get(name, (False, -_MINUTE))
+        if asked - when < _MINUTE:
+            return gone
+    if len(_GONE) >= _REMEMBERED:
+        _GONE.clear()
+    asking = threading.Thread(target=_ask, args=(path,), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    if asking.is_alive():  # it is left behind
+        _GONE[path.bucket] = False, time.monotonic()
+    return _GONE.get(str(path), _GONE.get(path.bucket, (False, asked)))[0]
+
+
+def _ask(path: ObjectPath) -> None:
+    name, gone = str(path), False
+    try:
+        path.stat()
+    except FileNotFoundError:
         gone = True
     except OSError as error:
-        gone = error.errno in _DEAD
-    if isinstance(path, ObjectPath):
-        if len(_GONE) >= _REMEMBERED:
-            _GONE.clear()
-        _GONE[str(path)] = gone, time.monotonic()
-    return gone
+        name, gone = path.bucket, error.errno in _DEAD
+    _GONE[name] = gone, time.monotonic()
 
 
 def is_away(path: Path) -> bool:

@@ -41,6 +41,7 @@ from sureshot.media.video import (
     unreadable,
 )
 from sureshot.paths import is_folder_at, is_taken
+from sureshot.s3 import ObjectPath
 from sureshot.text import plain
 
 _BACK = (0.0, 2.0, 10.0, 60.0, math.inf)  # seconds; how far back to look for a key frame
@@ -492,7 +493,7 @@ def _check(
         raise SureshotError(f"a frame rate of {frame_rate:g} is not possible; give one above 0")
     if target.suffix.lower() != ".mp4":
         raise SureshotError(f"{plain(target)} would be an mp4; give it a name that ends in .mp4")
-    if not is_folder_at(target.parent):
+    if not isinstance(target, ObjectPath) and not is_folder_at(target.parent):
         raise SureshotError(f"the folder {plain(target.parent)} does not exist; create it first")
     with suppress(OSError):  # one of the two does not exist
         if source.samefile(target):

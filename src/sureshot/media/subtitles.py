@@ -101,7 +101,9 @@ def sidecars(
     roots: Sequence[Path] = (),
     note: Callable[[str], None] = lambda remark: None,
 ) -> dict[Path, list[Sidecar]]:
-    """The subtitle files of each video that has some, in the order of their names.
+    """The subtitle files of each video, in the order of their names.
+
+    Videos of which they cannot be told, as the folder or its storage cannot be asked, are left out.
 
     They are called as the video is, up to its last dot, and may be in a folder ``Subs``. A link
     counts where it stays in the folder of its video, of the file that the video links to, or below
@@ -110,7 +112,7 @@ def sidecars(
     Args:
         videos: absolute paths; each folder is looked at once, so give many at a time.
         roots: folders that are indexed.
-        note: called with a remark on each file that is not one of them.
+        note: called with a remark on each file, or folder, that is left out.
     """
     found: dict[Path, list[Sidecar]] = {}
     tops = frozenset(filter(None, map(_real, roots)))
@@ -118,15 +120,20 @@ def sidecars(
     for video in videos:
         by_folder[video.parent].append(video)
     for folder, asked in by_folder.items():
-        owned = _owned(folder, {video.name for video in asked})
-        for video in asked:
-            for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
-                try:
-                    sidecar = _sidecar(path, video, tops)
-                except (VideoError, OSError, RuntimeError) as error:  # of links in a circle
-                    note(f"{plain(path)} is left out: {_reason(error)}")
-                else:
-                    found.setdefault(video, []).append(sidecar)
+        mine: dict[Path, list[Sidecar]] = {video: [] for video in asked}
+        try:
+            owned = _owned(folder, {video.name for video in asked})
+            for video in asked:
+                for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
+                    try:
+                        mine[video].append(_sidecar(path, video, tops))
+                    except (VideoError, FileNotFoundError, RuntimeError) as error:  # links, circles
+                        reason = "is not there" if isinstance(error, OSError) else error
+                        note(f"{plain(path)} is left out: {reason}")
+        except OSError as error:
+            note(f"Subtitles in {plain(folder)} were not looked for: {reason_of(error)}")
+        else:
+            found |= mine
     return found
 
 
@@ -143,7 +150,7 @@ def _sidecar(path: Path, video: Path, tops: frozenset[Path]) -> Sidecar:
     if folders.isdisjoint(path.resolve().parents) and path.resolve() not in folders:
         raise VideoError("it is a link out of the folders that are indexed")
     if not isinstance(path, ObjectPath) and not os.access(path, os.R_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # it may be read next time
+        raise VideoError(os.strerror(errno.EACCES).lower())
     status = path.stat()
     language = _language(composed(path.stem).removeprefix(composed(video.stem)))
     return Sidecar(path=path, language=language, size=status.st_size, mtime_ns=status.st_mtime_ns)
@@ -181,13 +188,13 @@ def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
 
 
 def _names(folder: Path) -> list[str]:
-    """The names in a folder; none where it cannot be looked at, as whoever finds videos says so."""
+    """The names in a folder; none where there is none."""
     try:
         if isinstance(folder, ObjectPath):
             start = len(folder.key) + 1 if folder.key else 0
             return sorted({stored.key[start:].partition("/")[0] for stored in folder.below()})
         return sorted(os.listdir(folder))  # noqa: PTH208 - of a million names no paths are made
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return []
 
 
@@ -269,9 +276,13 @@ def _kept(
                 raise VideoError(f"it has over {_MOST_CUES} lines")
             else:
                 kept.append(cue._replace(end=min(cue.end, duration)))
-    except (VideoError, OSError) as error:
+    except FileNotFoundError:
+        note(f"{name} is left out: it is not there any longer")
+    except OSError as error:  # of the disk or the storage: another time it may be read
+        raise VideoError(f"{name} cannot be read: {reason_of(error)}", transient=True) from None
+    except VideoError as error:
         until = f"is read up to {timecode(kept[-1].start)}" if kept else "is left out"
-        note(f"{name} {until}: {_reason(error)}")
+        note(f"{name} {until}: {error}")
     if late:
         note(f"{name}: {counted(late, 'line')} after the end of the video left out")
     return sorted(kept)

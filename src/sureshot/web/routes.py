@@ -21,6 +21,7 @@ from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
 from sureshot.library.video_filter import VideoFilter
 from sureshot.library.video_list import list_videos, video_values
+from sureshot.media.discover import is_folder
 from sureshot.media.lines import Source
 from sureshot.paths import video_id
 from sureshot.text import plain
@@ -334,7 +335,7 @@ async def thumbnail(
 
     def draw() -> tuple[bytes | None, str]:
         path = session.file(name).path
-        stamp = "" if path.is_dir() else stamp_of(path)  # a frame may change, its folder does not
+        stamp = "" if is_folder(path) else stamp_of(path)  # a frame may change, its folder does not
         tag = f'"{stamp}"'
         if stamp and tag == known:
             return None, tag

@@ -19,7 +19,7 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
-from sureshot.errors import VideoError
+from sureshot.errors import VideoError, reason_of
 from sureshot.library import catalog
 from sureshot.library.catalog import Contents, forget_films
 from sureshot.library.results import Answer
@@ -81,6 +81,9 @@ class WorkQueue:
                 f"This took more than {self._seconds:g} s and was given up; does the disk or the "
                 "network of the video answer?"
             ) from None
+        except OSError as error:
+            what = plain(error.filename) if error.filename else "A file"
+            raise FileGoneError(f"{what} cannot be read: {reason_of(error)}.") from None
         finally:
             self._room += 1
 

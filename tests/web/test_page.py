@@ -308,6 +308,68 @@ def test_who_is_among_the_hits_stays_there_when_others_come(page) -> None:
     assert page.evaluate("hits.children[0].contains(document.activeElement)")
 
 
+def test_the_keyboard_is_not_lost_where_what_it_was_on_is_replaced(page, shop) -> None:
+    on_first = "hits.children[0]?.querySelector('.thumb') === document.activeElement"
+    search(page, "blue")
+    page.locator(".hit").first.get_by_text("More like this").focus()
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/?like=*")
+    until(page, on_first)
+    page.goto(f"{shop[0]}?q=blue&folder={shop[1] / 'videos'}")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    shown = page.locator(".hit").count()
+    while page.locator("#more").is_visible():
+        shown = page.locator(".hit").count()
+        page.locator("#more").focus()
+        page.keyboard.press("Enter")
+        until(page, f"hits.children.length > {shown}")
+    until(page, f"hits.children[{shown}].contains(document.activeElement)")
+    page.goto(shop[0])
+    page.locator(".tile .thumb").first.click()
+    page.locator("#close").focus()
+    page.keyboard.press("Enter")
+    until(page, "latest.contains(document.activeElement)")
+    search(page, "blue")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Shift+N")  # as with Caps Lock
+    page.locator(".hit >> nth=0 >> [data-verdict=wrong][aria-pressed=true]").wait_for()
+    page.keyboard.press("Shift+N")
+    page.locator(".hit >> nth=0 >> [data-verdict=wrong][aria-pressed=false]").wait_for()
+    page.locator("#filters summary").click()
+    page.locator("#longer").press("Enter")
+    page.wait_for_timeout(300)
+    assert page.locator("#player").is_hidden()
+
+
+def test_what_fails_is_said_next_to_the_button_that_was_pressed(page) -> None:
+    fault = {"status": 503, "body": '{"error": {"code": "busy", "message": "Too much to do."}}'}
+    search(page, "blue")
+    told = page.locator("#verdict").inner_text()
+    page.route("**/api/search?*cursor*", lambda route: route.fulfill(**fault))
+    page.locator("#more").click()
+    page.locator("#judged").get_by_text("Too much to do.").wait_for()
+    assert page.locator("#verdict").inner_text() == told
+    page.unroute("**/api/search?*cursor*")
+    page.route("**/api/judge", lambda route: route.fulfill(**fault))
+    page.locator(".hit").nth(1).locator("[data-verdict=right]").click()
+    page.locator(".hit").nth(1).get_by_text("Too much to do.").wait_for()
+    page.unroute("**/api/judge")
+
+
+def test_indexing_that_a_server_of_before_had_begun_goes_from_the_page(page) -> None:
+    job = {"state": "running", "text": "1 of 2", "share": 0.5, "current": "", "failures": 0}
+    going = {"job": job | {"failed": [], "folders": []}}
+    page.route("**/api/index", lambda route: route.fulfill(json=going))
+    page.route("**/api/index/events", lambda route: route.fulfill(status=429))
+    page.reload()
+    page.locator("#manage").click()
+    page.locator("#job").wait_for()
+    page.route("**/api/index", lambda route: route.fulfill(json={"job": None}))
+    page.locator("#job").wait_for(state="hidden")
+    page.unroute("**/api/index")
+    page.unroute("**/api/index/events")
+
+
 def test_more_like_a_moment_a_frame_and_a_photo_with_the_filters(page, shop, tmp_path) -> None:
     page.goto(f"{shop[0]}?q=blue&shorter=10&min=0.2")
     page.locator("#answer:not([aria-busy])").wait_for()
@@ -373,7 +435,21 @@ def test_a_photo_is_dropped_anywhere(page) -> None:
     )
     page.dispatch_event("body", "drop", {"dataTransfer": data})
     page.wait_for_url("**/?photo=sunset.png")
-    page.locator(".hit").first.wait_for()
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    until(page, "sample.naturalWidth === 64")
+    buffer = io.BytesIO()
+    Image.fromarray(np.full((48, 96, 3), COLOURS["green"], np.uint8)).save(buffer, "PNG")
+    again = {"name": "sunset.png", "mimeType": "image/png", "buffer": buffer.getvalue()}
+    page.locator("#photo").set_input_files(again)  # another photo of the same name
+    until(page, "sample.naturalWidth === 96")
+    page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+    page.go_back()
+    until(page, "sample.naturalWidth === 64")
+    words = page.evaluate_handle("() => new DataTransfer()")
+    words.evaluate("(data) => data.setData('text/plain', 'a dog')")
+    taken = """(data) => !document.body.dispatchEvent(
+      new DragEvent("dragover", { dataTransfer: data, bubbles: true, cancelable: true }))"""
+    assert [page.evaluate(taken, one) for one in (words, data)] == [False, True]
 
 
 def test_hovering_shows_more_of_a_moment(page) -> None:

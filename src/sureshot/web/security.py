@@ -204,7 +204,10 @@ class SecurityMiddleware:
             return None
         if _same(token, self._secret):
             return None
-        page = f"<!doctype html><title>Sureshot</title><p>{html.escape(_NEEDS_SECRET)}</p>"
+        page = (
+            '<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">'
+            f"<title>Sureshot</title><p>{html.escape(_NEEDS_SECRET)}</p>"
+        )
         return HTMLResponse(page, 401, challenge)
 
     def _is_ours(self, hosts: list[str]) -> bool:

@@ -20,6 +20,12 @@ for (const [address, methods] of Object.entries(openapi.paths)) {
     for (const { name, required, schema } of act.parameters ?? []) {
       fields.append(make("li", "", make("code", name), ` ${kind(schema)}${required ? ", required" : ""}: ${schema.description ?? ""}`));
     }
+    const given = act.requestBody?.content["application/json"]?.schema;
+    const body = openapi.components.schemas[given?.$ref?.split("/").pop()];
+    for (const [name, schema] of Object.entries(body?.properties ?? {})) {
+      const required = body.required?.includes(name) ? ", required" : "";
+      fields.append(make("li", "in the body: ", make("code", name), ` ${kind(schema)}${required}: ${schema.description ?? ""}`));
+    }
     const codes = Object.entries(act.responses).map(([code, { description }]) => `${code} ${description}`).join(" · ");
     document.getElementById("addresses").append(
       make("h2", "", make("code", `${method.toUpperCase()} ${address}`)),

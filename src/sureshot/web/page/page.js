@@ -144,13 +144,14 @@ async function search(cursor = null, again = false) {
   const asked = new URLSearchParams(address);
   const stays = answer?.address === address && (cursor !== null || again);
   if (!stays) cursor = null; // of what is shown, which is not what is asked for
+  const among = document.querySelector("main").contains(document.activeElement); // what is replaced now, perhaps
   for (const name of OF_WORDS) $(name).disabled = ofPicture(asked);
   $("filters").classList.toggle("used", FILTERS.some((name) => asked.has(name)));
   try {
     const call = request(cursor, stays && !cursor ? answer.hits.length : 0);
     if (!call) {
       clear();
-      return await shelf();
+      return await shelf(false, among);
     }
     $("shelf").hidden = true;
     if (asked.has("q")) $("sample").hidden = true;
@@ -167,10 +168,11 @@ async function search(cursor = null, again = false) {
     if (cursor) for (const name of ["verdict", "note", "hint", "warnings"]) page[name] = answer[name]; // of the whole
     const before = answer;
     answer = { ...page, address };
-    show(stays ? before : null);
+    show(stays ? before : null, among);
     await recall().catch(unjudged);
   } catch (error) {
     if (error.name === "AbortError") return;
+    if (cursor) return unjudged(error); // next to the button that was pressed
     if (!stays) clear();
     $("shelf").hidden = true;
     say(error.message, "error");
@@ -200,12 +202,15 @@ function say(sentence, kind) {
   $("verdict").className = kind;
 }
 
+// Whether the keys would go nowhere, as what they went to has been replaced.
+const isLost = (among) => among && document.activeElement === document.body;
+
 // Shows the answer; after one to the same search the mark, the keys and what was opened stay.
-function show(before) {
+function show(before, among) {
   const kinds = { confident: "confident", "several plausible": "several", "probably not here": "absent" };
   const hide = answer.status === "probably not here" && (!before || $("hits").hidden);
   say(answer.verdict || answer.warnings[answer.typed ? 1 : 0] || "", kinds[answer.status] ?? "");
-  const held = $("hits").contains(document.activeElement); // somebody is among the hits already
+  const held = isLost(among) || $("hits").contains(document.activeElement); // somebody is there already
   const controls = () => [...($("hits").children[chosen]?.querySelectorAll("button, a") ?? [])];
   const control = controls().indexOf(document.activeElement);
   if (before) {
@@ -229,6 +234,8 @@ function show(before) {
   $("hits").replaceChildren(...answer.hits.map(row));
   choose(chosen, held && !hide && !before);
   if (before) controls()[control]?.focus({ preventScroll: true });
+  if (isLost(among) && hide) $("closest").focus();
+  else if (isLost(among)) choose(before ? before.hits.length : 0);
   document.title = `${answer.query} · Sureshot`;
 }
 
@@ -326,8 +333,10 @@ function row(hit, place) {
     save,
     deed("Copy path", async (button) => {
       const done = await navigator.clipboard?.writeText(hit.path).then(() => true, () => false);
-      if (done) button.textContent = "Copied";
-      else trouble.textContent = `Browsers copy only from localhost or https. The path is ${hit.path}`;
+      if (done) {
+        button.textContent = "Copied";
+        setTimeout(() => (button.textContent = "Copy path"), 2000);
+      } else trouble.textContent = `Browsers copy only from localhost or https. The path is ${hit.path}`;
     }),
     trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
@@ -357,7 +366,7 @@ function preview(button, image, hit) {
     turn = null;
     image.src = picture(hit, hit.peak);
   };
-  if (!hit.frames.length) return; // of words alone
+  if (!hit.frames.length || matchMedia("(prefers-reduced-motion: reduce)").matches) return; // of words alone
   button.addEventListener("pointerenter", (event) => {
     if (event.pointerType !== "mouse" || turn) return;
     const every = Math.ceil(hit.frames.length / 6);
@@ -375,7 +384,7 @@ function preview(button, image, hit) {
 
 let places = 0; // folders with videos
 
-async function shelf(more = false) {
+async function shelf(more = false, among = false) {
   const asked = filtered(new URLSearchParams());
   for (const name of ["sort", "min", "present"]) asked.delete(name); // of hits, not of videos
   if (more) asked.set("cursor", $("rest").value);
@@ -389,7 +398,7 @@ async function shelf(more = false) {
   const before = more ? $("latest").children.length : 0;
   if (!more) $("latest").replaceChildren();
   $("latest").append(...found.videos.map((video, place) => tile(video, before + place)));
-  choose(more ? before : -1);
+  choose(more ? before : isLost(among) ? 0 : -1);
 }
 
 // When a video was recorded, and on hovering what says so.
@@ -440,6 +449,7 @@ async function play(place, hit = answer.hits[place], at = hit.peak, converted = 
   $("player").hidden = false;
   $("playing").textContent = `${hit.path} · ${hit.text.range}${hit.text.peak ? `, best at ${hit.text.peak}` : ""}`;
   const video = $("video");
+  if (video.poster.startsWith("blob:")) URL.revokeObjectURL(video.poster);
   video.poster = picture(hit, at);
   video.removeAttribute("src");
   video.load();
@@ -551,7 +561,10 @@ $("track").addEventListener("keydown", (event) => {
 });
 
 function close() {
-  if (film && chosen >= 0 && $("player").contains(document.activeElement)) choose(chosen);
+  if ($("player").contains(document.activeElement)) {
+    if (chosen >= 0) choose(chosen);
+    else $("query").focus();
+  }
   film = null;
   playing.abort();
   $("video").pause();
@@ -589,9 +602,7 @@ addEventListener("keydown", (event) => {
     Escape: () => ($("player").hidden ? $("query").select() : close()),
   };
   if (!typing) {
-    Object.assign(acts, {
-      "/": () => $("query").focus(),
-    });
+    acts["/"] = () => $("query").focus();
     if (open && chosen >= 0 && !event.target.closest("header, #indexing")) {
       Object.assign(acts, { y: () => judge(chosen, "right"), n: () => judge(chosen, "wrong") });
     }
@@ -602,9 +613,10 @@ addEventListener("keydown", (event) => {
     }
   }
   if (typing && event.target !== $("query")) return;
-  if (!acts[event.key]) return;
+  const act = acts[event.key] ?? acts[event.key.toLowerCase()]; // with Caps Lock
+  if (!act) return;
   event.preventDefault();
-  acts[event.key]();
+  act();
 });
 
 let pending = null; // the timer of letters that were not searched for yet
@@ -623,7 +635,8 @@ $("form").addEventListener("submit", async (event) => {
   event.preventDefault();
   clearTimeout(pending);
   const isShown = answer?.address === location.search && $("query").value.trim() === new URLSearchParams(location.search).get("q");
-  if (isShown && answer.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
+  const isAsked = document.activeElement === $("query"); // and not a filter
+  if (isAsked && isShown && answer.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
   go(wanted(), pending !== null && !fresh);
   pending = null;
 });
@@ -655,21 +668,25 @@ $("closest").addEventListener("click", () => {
 
 function ofPhoto(file) {
   if (!file) return;
-  photos.set(file.name, file);
+  const name = photos.has(file.name) ? `${file.name} ${photos.size + 1}` : file.name; // all cameras have a 1.jpg
+  photos.set(name, file);
   $("query").value = "";
-  go(wanted({ photo: file.name }));
+  go(wanted({ photo: name }));
 }
 
 $("photo").addEventListener("change", () => {
   ofPhoto($("photo").files[0]);
   $("photo").value = ""; // or else the same one again would be no change
 });
+const hasFile = (event) => event.dataTransfer.types.includes("Files"); // words go where they are dropped
 addEventListener("dragover", (event) => {
+  if (!hasFile(event)) return;
   event.preventDefault();
   document.body.classList.add("dropping");
 });
 addEventListener("dragleave", () => document.body.classList.remove("dropping"));
 addEventListener("drop", (event) => {
+  if (!hasFile(event)) return;
   event.preventDefault();
   document.body.classList.remove("dropping");
   ofPhoto(event.dataTransfer.files[0]);
@@ -688,7 +705,9 @@ async function judge(place, given) {
     await send("api/judge", { query: answer.query, verdict, moments });
     await recall();
   } catch (error) {
-    unjudged(error);
+    const trouble = button.closest(".hit")?.querySelector("[role=alert]");
+    if (trouble) trouble.textContent = error.message;
+    else unjudged(error);
   }
 }
 
@@ -790,12 +809,17 @@ function follow() {
   events?.close();
   events = wish ? new EventSource("api/index/events") : null;
   events?.addEventListener("message", (event) => progress(JSON.parse(event.data).job));
+  events?.addEventListener("error", ({ target }) => {
+    if (target !== events || target.readyState !== EventSource.CLOSED) return; // it tries again by itself
+    events = null;
+    setTimeout(() => look().catch((error) => ($("trouble").textContent = error.message)), 2000);
+  });
 }
 
 // What began or ended while nothing was followed.
 async function look() {
   follow();
-  if (!events) progress((await ask("api/index")).job);
+  progress((await ask("api/index")).job);
 }
 
 document.addEventListener("visibilitychange", () => look().catch(() => null));
@@ -812,6 +836,7 @@ function progress(now) {
   if ($("state").dataset.state !== job.state) $("state").textContent = `Indexing is ${job.state}`; // what is read out
   $("state").dataset.state = job.state;
   $("current").textContent = going ? job.current : "";
+  if (!going && [$("pause"), $("cancel")].includes(document.activeElement)) $("here").focus();
   $("pause").hidden = $("cancel").hidden = !going;
   $("pause").textContent = job.state === "paused" ? "Resume" : "Pause";
   list("failures", "failed", job.failed, job.failures);

@@ -2,6 +2,7 @@
 
 import itertools
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -10,19 +11,20 @@ from starlette.testclient import TestClient
 import sureshot
 from sureshot import s3
 from sureshot.cli.app import run as command
-from sureshot.errors import StoreError
+from sureshot.errors import ArgumentError, StoreError
 from sureshot.library import judge, remove, status
 from sureshot.library.calibration import card_of_index, forget
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.media import discover
 from sureshot.paths import absolute
 from sureshot.store import remote
+from sureshot.web.jobs import Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
 from tests.buckets import SECRET, TOKEN, Bucket
 from tests.media.test_subtitles import with_tracks
 from tests.small_library import Library
-from tests.web.visitor import HERE, app_of
+from tests.web.visitor import ALLOWED, HERE, app_of
 
 MADE = {"model": "tiny", "window": 2.0, "frames": 4, "workers": 1}
 
@@ -292,6 +294,18 @@ def test_refusals_are_one_sentence_without_secrets(films, tmp_path, capsys, monk
 
 
 @pytest.mark.slow
+def test_a_file_of_an_index_that_somebody_deleted_is_told_as_that(films, library, capsys) -> None:
+    asked = ["index", str(library.videos / "red.mp4"), "--db", "s3://films/own"]
+    assert command([*asked, "--model", "tiny"]) == 0
+    (lost,) = films.keys("own/windows.lance/data/")
+    films.client.delete_object(Bucket="films", Key=lost)
+    assert command(asked) == 1
+    told = capsys.readouterr().err
+    assert "A file of it has been deleted" in told and "sureshot reset" in told
+    assert command(["reset", "--yes", "--db", "s3://films/own"]) == 0
+    assert command([*asked, "--model", "tiny"]) == 0
+
+
 def test_several_writers_and_readers_lose_nothing(films, library) -> None:
     db = "s3://films/shared"
     days = itertools.cycle([*[None] * 9, "503"])  # Lance gives up where a body is cut
@@ -335,6 +349,30 @@ def test_a_server_notices_that_another_index_is_in_the_place(films: Bucket, monk
     assert second is not first
     assert {hit.path.name for hit in second.search("yellow")} == {"yellow.mp4"}
     assert second.store.settings.window == 3.0
+    desk.close()
+
+
+def test_a_page_may_index_a_bucket_and_no_other(films: Bucket, tmp_path) -> None:
+    films.put("secret/red.mp4", b"")
+    for unknown, reason in (("films/nothing", "There is no folder"), ("other", "no such bucket")):
+        with pytest.raises(ArgumentError, match=reason):
+            Roots([f"s3://{unknown}"])
+    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="tiny"))
+    app = app_of(desk, ClipCache(tmp_path / "clips"), None, absolute("s3://films/my films"))
+    with TestClient(app, base_url=HERE, headers=ALLOWED) as page:
+        top = page.get("/api/folders").json()["folders"][0]["path"]
+        below = page.get("/api/folders", params={"folder": top}).json()
+        assert (top, below["above"]) == ("s3://films/my films", None)
+        assert [one["name"] for one in below["folders"]] == sorted(
+            {key.split("/")[1] for key in films.keys("my films/") if key.count("/") > 1}
+        )
+        for folder in ("s3://films", "s3://films/secret", "s3://films/my films/../secret"):
+            assert page.get("/api/folders", params={"folder": folder}).status_code in (400, 404)
+            assert page.post("/api/index", json={"folders": [folder]}).status_code in (400, 404)
+        assert page.post("/api/index", json={"folders": [top]}).status_code == 200
+        while (job := page.get("/api/index").json()["job"])["state"] == "running":
+            time.sleep(0.05)
+        assert job["state"] == "done" and "5 indexed" in job["text"]
     desk.close()
 
 

@@ -306,6 +306,13 @@ class ObjectPath(PosixPath):
                 return
             given["ContinuationToken"] = answer["NextContinuationToken"]
 
+    def folders(self) -> list[str]:
+        """Names directly below that others are below of, 1,000 at most."""
+        prefix = f"{self.key}/" if self.key else ""
+        answer = self._call("list_objects_v2", Prefix=prefix, Delimiter="/")
+        found = (one["Prefix"][len(prefix) : -1] for one in answer.get("CommonPrefixes", ()))
+        return [name for name in found if is_plain_key(name) and not name.startswith(".")]
+
     def open(
         self,
         mode: str = "r",

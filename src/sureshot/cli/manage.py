@@ -286,15 +286,13 @@ def mcp(
     if not is_installed("mcp"):
         raise SureshotError(f"Agents need the package mcp: {install_command('mcp')}")
     from sureshot.library.catalog import films_dir
+    from sureshot.web.jobs import Roots
     from sureshot.web.mcp_server import run_mcp
     from sureshot.web.media import ClipCache
     from sureshot.web.session import ServeOptions, Session
 
-    for root in roots or ():
-        if not root.is_dir():
-            raise MistypedError(f"There is no folder {plain(root)}; name one with --root.")
     options = ServeOptions(db=db, model=model, device=device)
-    run_mcp(Session(options, within=roots or ()), ClipCache(films_dir()))
+    run_mcp(Session(options, within=Roots(roots or ()).paths), ClipCache(films_dir()))
     _leave()
     return 0
 

@@ -121,7 +121,7 @@ class Watcher:
         self._pending: dict[Path, tuple[tuple[int, int], float]] = {}
         self._gone: dict[Path, float] = {}  # and when that was seen
         self._words: set[Path] = set()  # videos next to which subtitles changed
-        self._failed: list[tuple[Path, str]] = []  # in buckets, as was said
+        self._failed: Sequence[tuple[Path, str]] = ()  # in buckets, as was said
         self._devices: dict[Path, int] = {}  # of folders that hold videos
         self._excluded = Excluded(())
         self._resting = 0.0
@@ -331,7 +331,7 @@ class Watcher:
         self._failed = failed
         return not result.interrupted
 
-    def _in_buckets(self, result: Indexed) -> list[tuple[Path, str]]:
+    def _in_buckets(self, result: Indexed) -> Sequence[tuple[Path, str]]:
         return [(path, why) for path, why in result.failed if isinstance(path, ObjectPath)]
 
     def _tell(self, result: Indexed, what: str) -> None:

@@ -676,6 +676,11 @@ def _fix(error: Exception, location: str, doing: str) -> str:
     if doing == "create":  # so nothing is there that could be damaged
         return f"Choose another place with {option('db')}."
     if remote.is_remote(location):
+        if says("not found"):
+            return (
+                "A file of it has been deleted, and in object storage that is not repaired: "
+                "`sureshot reset` removes the index; then index your folders again."
+            )
         return "Check the address and your access to it, then run the same command again."
     return (
         "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "

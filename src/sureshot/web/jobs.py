@@ -20,7 +20,7 @@ from starlette.responses import Response, StreamingResponse
 from sureshot.errors import ArgumentError, SureshotError, reason_of
 from sureshot.library.results import json_text
 from sureshot.paths import absolute
-from sureshot.s3 import ObjectPath
+from sureshot.s3 import SCHEME, ObjectPath
 from sureshot.text import plain, printable
 from sureshot.web.schema import (
     BusyError,
@@ -184,14 +184,23 @@ class Roots:
     def __init__(self, paths: Sequence[str | Path]) -> None:
         self.paths = [absolute(path) for path in paths]
         for root in self.paths:
-            if isinstance(root, ObjectPath) or not root.is_dir():
-                raise ArgumentError(f"There is no folder {plain(root)} to index from.")
+            try:
+                is_there = root.is_dir()
+            except OSError as error:
+                raise ArgumentError(f"{plain(root)} cannot be read: {reason_of(error)}.") from None
+            if not is_there:
+                raise ArgumentError(f"There is no folder {plain(root)}; name one with --root.")
 
     def allowed(self, folder: str) -> Path:
         """A folder at or below a root, links in its name followed."""
         refusal = NotFoundError(
             "This folder cannot be indexed from here; `sureshot serve --root DIR` says which may."
         )
+        if folder.startswith(SCHEME):
+            bucket = absolute(folder)
+            if not any(bucket.is_relative_to(root) for root in self.paths):
+                raise refusal
+            return bucket
         if "\0" in folder or not os.path.isabs(folder):  # noqa: PTH117 - untrusted text
             raise refusal
         try:
@@ -210,8 +219,11 @@ class Roots:
             return FoldersReply(folder=None, above=None, folders=roots)
         path = self.allowed(folder)
         try:
-            with os.scandir(path) as entries:
-                names = [entry.name for entry in entries if _is_listed(entry)]
+            if isinstance(path, ObjectPath):
+                names = path.folders()
+            else:
+                with os.scandir(path) as entries:
+                    names = [entry.name for entry in entries if _is_listed(entry)]
         except OSError as error:
             raise SureshotError(f"{plain(path)} cannot be read: {reason_of(error)}.") from None
         names = sorted(names, key=str.casefold)[:_MOST]

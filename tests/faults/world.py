@@ -30,8 +30,8 @@ from tests.encoded import contents
 
 SEED = int(os.environ.get("SURESHOT_FAULTS_SEED", "0"))
 _NAMES = [colour for colour in COLOURS if colour not in ("black", "cyan")]
-_SAID = '"the password"'  # in the subtitles of each clip
-QUERIES = ("red red red green", "yellow and magenta", "zebra", _SAID)
+SAID = '"the password"'  # in the subtitles of each clip
+QUERIES = ("red red red green", "yellow and magenta", "zebra", SAID)
 _INDEXED = 22  # of the clips; the others are new to `index`
 _CLIPS = 24
 _LABELS = 8  # judged queries of each clip
@@ -176,7 +176,7 @@ def strange(answers: Answers, *rights: "Library") -> list[Any]:
 
 def videos_in(answers: Answers, *, words: bool = True) -> set[str]:
     """Names of the videos that every query has found, or every one that asks for no words."""
-    asked = [hits for query, hits in answers.items() if words or query != _SAID]
+    asked = [hits for query, hits in answers.items() if words or query != SAID]
     return set.intersection(*({hit[0] for hit in hits} for hits in asked))
 
 

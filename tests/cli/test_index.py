@@ -135,11 +135,18 @@ def test_settings_of_an_index_are_kept_and_others_refused(index, sureshot, video
 
 
 @pytest.mark.parametrize(
-    "option", [["--frames", "0"], ["--window", "0.5"], ["--frame-rate", "nan"], ["--frames", "65"]]
+    "option",
+    [
+        ["--frames", "0"],
+        ["--window", "0.5"],
+        ["--frame-rate", "nan"],
+        ["--frames", "65"],
+        ["--engine", "steam"],
+    ],
 )
 def test_settings_out_of_range_are_refused_before_an_index_is_made(index, videos, tmp_path, option):
-    ran = index(videos, *option)
-    assert (ran.code, ran.out) == (1, "")
+    ran = index(videos, "--model", "bundled", *option)
+    assert (ran.code, ran.out) == (2, "")
     assert option[0].removeprefix("--").replace("-", "_") in ran.err
     assert not (tmp_path / "db").exists()
 

@@ -499,9 +499,9 @@ def index(
             raise KeyboardInterrupt.
 
     Raises:
-        ArgumentError: there is no such share, or no such number of workers.
+        ArgumentError: there is no such share, number of workers or engine, or a setting is out of
+            range.
         QueryError: none of the paths exists; or a pattern to include is not excluded.
-        SureshotError: a setting is out of range.
         ModelError: the model cannot be loaded here.
         StoreError: the index has other settings or is of another model, or it cannot be read or
             written. Videos written before stay.
@@ -531,7 +531,10 @@ def index(
         "frame_rate": None if frame_rate is None else float(frame_rate),
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
-    settings = replace(settings, **given)
+    try:
+        settings = replace(settings, **given)
+    except SureshotError as error:
+        raise ArgumentError(str(error)) from None
     check_words(words, speech)
     if is_new and include:  # before an index is made, whose settings would stay
         raise _not_excluded(as_pattern(include[0]), ())

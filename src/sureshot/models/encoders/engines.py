@@ -17,6 +17,7 @@ import numpy as np
 from jaxtyping import Float
 
 from sureshot.errors import (
+    ArgumentError,
     ModelError,
     first_line,
     install_command,
@@ -79,7 +80,7 @@ def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
         case None:
             return _first_that_works(), "cpu"
         case _:
-            raise ModelError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
+            raise ArgumentError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
 
 
 def _first_that_works() -> Engine:

@@ -144,8 +144,10 @@ def test_settings_of_an_index_are_kept_and_others_refused(index, sureshot, video
         ["--engine", "steam"],
     ],
 )
-def test_settings_out_of_range_are_refused_before_an_index_is_made(index, videos, tmp_path, option):
-    ran = index(videos, "--model", "bundled", *option)
+def test_settings_out_of_range_are_refused_before_an_index_is_made(
+    sureshot, videos, tmp_path, option
+):
+    ran = sureshot("index", videos, "--db", tmp_path / "db", *option)
     assert (ran.code, ran.out) == (2, "")
     assert option[0].removeprefix("--").replace("-", "_") in ran.err
     assert not (tmp_path / "db").exists()

@@ -355,6 +355,10 @@ def load_searchable(
 
     An encoder alone leaves out the patches of frames where it can: an index keeps none.
     """
+    if engine is not None:  # it is chosen with the first frame, when an index has been made
+        from sureshot.models.encoders.engines import check_engine
+
+        check_engine(engine)
     return _without_bank(str(name), device, engine, patches=False).require_searchable()
 
 

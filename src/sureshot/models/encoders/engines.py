@@ -80,7 +80,17 @@ def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
         case None:
             return _first_that_works(), "cpu"
         case _:
-            raise ArgumentError(f"There is no engine {asked!r}; known: {', '.join(ENGINES)}.")
+            raise _unknown(asked)
+
+
+def check_engine(name: str) -> None:
+    """Refuse what names no engine."""
+    if name not in ENGINES:
+        raise _unknown(name)
+
+
+def _unknown(name: str) -> ArgumentError:
+    return ArgumentError(f"There is no engine {name!r}; known: {', '.join(ENGINES)}.")
 
 
 def _first_that_works() -> Engine:

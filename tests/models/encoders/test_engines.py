@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from sureshot.errors import ModelError, is_installed
+from sureshot.errors import ArgumentError, ModelError, is_installed
 from sureshot.models.encoders import engines
 from sureshot.models.encoders.backbone import GRID, WIDEST, resized_whole
 from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder, image_network
@@ -55,11 +55,11 @@ def test_a_gpu_is_taken_by_torch(monkeypatch):
 
 def test_an_unknown_engine_is_refused_by_its_name(monkeypatch):
     with pytest.raises(
-        ModelError, match=r"no engine 'steam'; known: onnxruntime, openvino, torch\."
+        ArgumentError, match=r"no engine 'steam'; known: onnxruntime, openvino, torch\."
     ):
         choose("steam", "cpu")
     monkeypatch.setenv(engines.VARIABLE, "steam")
-    with pytest.raises(ModelError, match="steam"):
+    with pytest.raises(ArgumentError, match="steam"):
         choose(None, "cpu")
 
 

@@ -68,6 +68,12 @@ def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
     assert not list(tmp_path.parent.glob("foreign*"))
     table = read_ranks(tmp_path / "duq-s3.npz")[""]
     assert table.seeds == (0, 0, 1, 1)
+    text = (place / "pairs.csv").read_text()
+    (place / "pairs.csv").write_text(text.replace("a red", "one red", 1))
+    assert text != (place / "pairs.csv").read_text()
+    (one,) = research.forecast("duq-s3", plan, to=tmp_path, seeds=2, claims=True).tables
+    (place / "pairs.csv").write_text(text)
+    assert (one.runs, one.kept) == (4, 0)
     record = next((tmp_path / "runs").glob("*.json"))  # made when a video could not be read
     tests = ["pairs pairs.csv test, 2 of 3 videos, 4 captions"]
     record.write_text(json.dumps(json.loads(record.read_text()) | {"tests": tests}))

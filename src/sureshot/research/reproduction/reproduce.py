@@ -44,7 +44,7 @@ from sureshot.research.reproduction.runs import (
     Run,
     captions_of,
     digest,
-    kept_keys,
+    kept_captions,
     key_of,
     perform,
     planned_runs,
@@ -521,7 +521,7 @@ def forecast(
             the plan has no data for the table.
     """
     tables, share = _tables(table, claims=claims), _share(part)
-    data, kept = PlanData(_required(plan), claims=claims), kept_keys(Path(to))
+    data, kept = PlanData(_required(plan), claims=claims), kept_captions(Path(to))
     seen: set[str] = set()
     rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
     counted_runs, missing = [], list[str]()
@@ -539,7 +539,7 @@ def forecast(
                     continue
                 seen.add(key)
                 fresh += 1
-                if key not in kept:
+                if key not in kept or kept[key] not in ("", captions_of(recipe, target, data)):
                     first = replace(recipe, training=replace(recipe.training, seed=0))
                     left.append(digest(first.to_dict()))
                     rows.setdefault(left[-1], (f"{one.name}: {variant.name}", first))

@@ -342,10 +342,14 @@ def unpack_runs(folder: Path) -> None:
                 write_json(record, asdict(run))
 
 
-def kept_keys(folder: Path) -> set[str]:
-    """The keys of the runs that are kept in a folder, or in the pages in it."""
-    pages = {run.key for path in folder.glob("*.npz") for run in _runs_of(path)}
-    return pages | {path.stem for path in (folder / RUNS).glob("*.json")}
+def kept_captions(folder: Path) -> dict[str, str]:
+    """`captions_of` the runs that are kept in a folder, or in the pages in it, by their keys.
+
+    Empty for those of a version that did not note it.
+    """
+    pages = {run.key: run.data for path in folder.glob("*.npz") for run in _runs_of(path)}
+    files = {path.stem: read_json(path) for path in (folder / RUNS).glob("*.json")}
+    return pages | {key: record.get("data") or "" for key, record in files.items()}
 
 
 def _runs_of(path: Path) -> list[Run]:

@@ -16,7 +16,7 @@ import lazy_loader
 import numpy as np
 import pytest
 
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError, SureshotError
 from sureshot.library.clips import export
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.timelines import FORMATS, read_moment
@@ -29,11 +29,28 @@ NTSC = Fraction(30000, 1001)
 QUERY = 'a "goal" & <more>|x'
 
 
-def recorded(path, *, rate=Fraction(25), code="", codec="libx264", pixels="yuv420p", seconds=4):
-    """A film of grey that gets lighter, and a tone, with a timecode as a camera writes it."""
+def recorded(
+    path,
+    *,
+    rate=Fraction(25),
+    code="",
+    codec="libx264",
+    pixels="yuv420p",
+    seconds=4,
+    late=0,
+    pixel=None,
+):
+    """A film of grey that gets lighter, and a tone, with a timecode as a camera writes it.
+
+    Args:
+        late: seconds of sound before the first picture.
+        pixel: width of a pixel over its height.
+    """
     with av.open(path, "w") as container:
         stream = container.add_stream(codec, rate=rate)
         stream.width, stream.height, stream.pix_fmt, stream.gop_size = 64, 48, pixels, 10
+        if pixel:
+            stream.codec_context.sample_aspect_ratio = pixel
         stream.codec_context.time_base = 1 / Fraction(rate)
         if code:
             stream.metadata["timecode"] = code
@@ -41,9 +58,9 @@ def recorded(path, *, rate=Fraction(25), code="", codec="libx264", pixels="yuv42
         audio.layout = "stereo"
         for number, picture in enumerate(greys(np.linspace(20, 220, round(seconds * rate)))):
             frame = av.VideoFrame.from_ndarray(np.resize(picture, (48, 64, 3)), "rgb24")
-            frame.pts, frame.time_base = number, 1 / Fraction(rate)
+            frame.pts, frame.time_base = number + round(late * rate), 1 / Fraction(rate)
             container.mux(stream.encode(frame))
-        for number in range(seconds * 50):
+        for number in range(round((seconds + late) * 50)):
             frame = av.AudioFrame.from_ndarray(np.zeros((1, 1920), np.int16), "s16", "stereo")
             frame.sample_rate, frame.pts = 48_000, number * 960
             container.mux(audio.encode(frame))
@@ -181,6 +198,57 @@ def test_fcpxml_counts_in_frames_of_each_video(camera, cinema, tmp_path):
     assert Fraction(root.find(".//sequence").get("duration")[:-1]) == at
     assert root.find(".//sequence").get("tcFormat") == "DF"
     assert assets[clip.get("ref")].get("audioRate") == "48000"
+
+
+def test_no_clip_of_fcpxml_is_longer_than_its_media_and_pixels_have_their_shape(camera, tmp_path):
+    wide = recorded(tmp_path / "wide.mov", rate=25, seconds=2, pixel=Fraction(64, 45))
+    path = written("fcpxml", tmp_path / "out", hit(camera), hit(wide, 2, 0.0, 2.0))
+    root = ElementTree.fromstring(path.read_text("utf-8"))
+    assets = {one.get("id"): one for one in root.iter("asset")}
+
+    def seconds(element, name):
+        return Fraction(element.get(name).removesuffix("s"))
+
+    for clip in root.iter("asset-clip"):
+        media = assets[clip.get("ref")]
+        end = seconds(media, "start") + seconds(media, "duration")
+        assert seconds(clip, "start") + seconds(clip, "duration") <= end
+    shapes = [(one.get("paspH"), one.get("paspV")) for one in root.iter("format")]
+    assert shapes == [(None, None), ("64", "45")]
+
+
+def test_players_count_from_the_beginning_of_the_file_and_not_of_its_pictures(tmp_path):
+    late = recorded(tmp_path / "late.mov", late=1.2)
+    path = written("m3u", tmp_path, hit(late))
+    assert "#EXTVLCOPT:start-time=2.2" in path.read_text("utf-8")
+    assert ",start=2.2" in written("mpv", tmp_path, hit(late)).read_text("utf-8")
+    assert ",1.000,2.000," in written("csv", tmp_path, hit(late)).read_text("utf-8")
+
+
+def test_players_take_what_no_editor_counts_and_names_that_are_no_text(tmp_path):
+    slow = recorded(tmp_path / "slow\udce9.mov", rate=Fraction(1, 2), seconds=8)
+    path = written("m3u", tmp_path, hit(slow))
+    assert "slow%E9.mov" in path.read_bytes().decode("utf-8")
+    written("mpv", tmp_path, hit(slow))
+    (tmp_path / "frames").mkdir()
+    refused = export(answer(hit(tmp_path / "frames")), tmp_path / "out", format="m3u")
+    assert "folder of frames" in refused.failed[0][1]
+
+
+def test_an_edl_says_how_frames_are_counted_where_that_changes(camera, tmp_path):
+    plain = recorded(tmp_path / "plain.mov", rate=NTSC, code="02:00:00:00")
+    lines = written("edl", tmp_path, hit(camera), hit(plain, 2), hit(plain, 3)).read_text()
+    modes = [line for line in lines.splitlines() if line.startswith("FCM")]
+    assert modes == ["FCM: DROP FRAME", "FCM: NON-DROP FRAME"]
+
+
+def test_what_cannot_be_asked_for_is_refused_and_nothing_found_is_said(camera, tmp_path):
+    for wrong in ({"min": 50}, {"min": -1}, {"min": float("nan")}, {"pad": -1}):
+        with pytest.raises(ArgumentError, match=f"--{next(iter(wrong))} is"):
+            export(answer(hit(camera)), tmp_path, format="csv", **wrong)
+    with pytest.raises(ArgumentError, match="--pad is -1"):
+        hit(camera).clip(tmp_path / "a.mp4", pad=-1)
+    assert export(answer(), tmp_path).remark == "Nothing was found, so nothing was written."
 
 
 def test_an_edl_is_read_and_holds_one_rate(camera, cinema, tmp_path):

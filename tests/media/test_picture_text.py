@@ -52,12 +52,18 @@ def test_texts_far_from_each_other_are_lines_of_their_own(tmp_path):
     assert sorted(text for *_, text in found) == ["Channel Nine", "She left the harbour"]
 
 
+def test_the_time_of_a_text_is_one_at_which_it_is_shown(tmp_path):
+    shown = [card("")] * 8 + [card("The brown fox jumps")] * 12 + [card("")] * 8
+    ((start, end, text),) = read(film(tmp_path / "film.mp4", shown, rate=4))
+    assert 2.0 <= start < 3.5 and start < end and text == "The brown fox jumps"
+
+
 def test_pictures_that_do_not_change_are_read_once(tmp_path, monkeypatch):
     asked = []
     real = picture_text.texts_in
     monkeypatch.setattr(picture_text, "texts_in", lambda image: asked.append(image) or real(image))
     still = film(tmp_path / "still.mp4", [card("Chapter one")] * 60, rate=2)
-    assert read(still) == [(0.0, pytest.approx(30, abs=0.6), "Chapter one")]
+    assert read(still) == [(pytest.approx(0, abs=0.8), pytest.approx(30, abs=0.6), "Chapter one")]
     assert len(asked) == 1
 
 
@@ -73,6 +79,12 @@ def test_a_folder_of_frames_is_read_at_its_rate(tmp_path):
     for number in range(6):
         text = "The first half" if number < 3 else "Then the second"
         Image.fromarray(card(text)).save(folder / f"{number}.png")
+    for number, text in enumerate(("Quarterly results", "Revenue grew", "Costs fell")):
+        Image.fromarray(card(text)).save(folder / f"{number + 6}.png")
+    slides = list(lines.read(folder, "picture", rate=1.0))
+    assert [line.text for line in slides[2:]] == ["Quarterly results", "Revenue grew", "Costs fell"]
+    for number in range(6, 9):
+        (folder / f"{number}.png").unlink()
     times = []
     found = list(lines.read(folder, "picture", rate=0.5, progress=times.append))
     assert [line.text for line in found] == ["The first half", "Then the second"]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from sureshot.media import lines, subtitles
 from sureshot.paths import absolute
 from tests.clips import film, greys
+from tests.library.test_timelines import recorded
 
 SRT = """1
 00:00:01,000 --> 00:00:02,500
@@ -270,6 +271,12 @@ def test_a_file_and_a_track_with_the_same_words_give_them_once(tmp_path):
     [
         ("Wir müssen gehen, schön dass du da warst. Für mich wäre das toll.", "cp1252", "film.srt"),
         ("Você já comeu o pão, não é?", "cp1252", "film.pt.srt"),
+        ("Não, coração: você já comeu o pão.", "cp1252", "film.srt"),
+        ("¿Dónde está el niño? Mañana vendrá.", "cp1252", "film.srt"),
+        ("Où êtes-vous allé, et déjà à Noël ?", "cp1252", "film.srt"),
+        ("Perché non può essere così?", "cp1252", "film.srt"),
+        ("Şimdi gidiyoruz, çabuk ol; ağır değil.", "cp1254", "film.srt"),
+        ("Kur tu esi, mīļā? Šodien jāiet mājās.", "cp1257", "film.srt"),
         ("Musimy już iść, proszę się pośpieszyć.", "cp1250", "film.srt"),
         ("Нам пора идти, пожалуйста, поторопитесь.", "cp1251", "film.srt"),
         ("今すぐ行かなければなりません。急いでください。", "shift_jis", "film.srt"),
@@ -283,6 +290,16 @@ def test_words_are_read_whatever_their_encoding(tmp_path, text, encoding, name):
     (tmp_path / name).write_bytes(srt.encode(encoding))
     found, notes = read(tmp_path / "film.mp4")
     assert [line.text for line in found] == [text] and not notes
+
+
+def test_a_file_counts_from_the_beginning_of_the_video_and_not_of_its_pictures(tmp_path):
+    made = recorded(tmp_path / "film.mov", late=1.2)
+    made.with_suffix(".srt").write_text(SRT)
+    found, _ = read(made)
+    assert [(line.start, line.end) for line in found] == [
+        pytest.approx((0.0, 1.3), abs=0.05),
+        pytest.approx((1.8, 2.8), abs=0.05),
+    ]
 
 
 def test_one_damaged_letter_does_not_change_the_encoding_of_the_rest(tmp_path):

@@ -751,9 +751,11 @@ def play_hit(answer: "Answer", number: int) -> str:
         raise QueryError(f"There is no hit {number} to open; the answer has {hits}.")
     if hit.away:
         raise QueryError(f"{plain(hit.path)} is not there now; is its disk connected?")
+    from sureshot.media.video import picture_delay
+
     if hit.missing:
         raise QueryError(f"{plain(hit.path)} is gone, so hit {number} cannot be opened.")
-    command, seeks = player_of(hit.path, hit.peak)
+    command, seeks = player_of(hit.path, hit.peak + picture_delay(hit.path))
     try:
         process = subprocess.Popen(
             command,

@@ -24,9 +24,23 @@ from jaxtyping import UInt8
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
-from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
+from sureshot.library.results import (
+    JSON_SCHEMA,
+    WEAK,
+    Answer,
+    FrameScore,
+    Hit,
+    reasons,
+)
 from sureshot.library.search import Searcher
-from sureshot.library.timelines import check_format, read_moment, subtitles, timelines, varying
+from sureshot.library.timelines import (
+    PLAYED,
+    check_format,
+    read_moment,
+    subtitles,
+    timelines,
+    varying,
+)
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
 from sureshot.media.excerpt import (
@@ -46,6 +60,12 @@ from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
+
+
+def check_pad(pad: float) -> None:
+    """Refuse seconds around a moment that are none."""
+    if not 0 <= pad < math.inf:
+        raise ArgumentError(f"{option('pad')} is {pad:g}; give seconds, 0 or more.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +130,9 @@ def export(
     check_format(format)
     if copy and format != "clips":
         raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
-    if not 0 <= pad < math.inf:
-        raise ArgumentError(f"{option('pad')} is {pad:g}; give seconds, 0 or more.")
+    check_pad(pad)
+    if not 0 <= min < 1:
+        raise ArgumentError(f"{option('min')} is {min:g}; it must be 0 or more and below 1.")
     folder = absolute(to)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -120,6 +141,8 @@ def export(
     absent = answer.status == "probably not here" and min > 0
     chosen = () if absent else at_least(min, answer.hits)
     left_out, notes = len(answer) - len(chosen), []
+    if not answer.hits:
+        notes.append("Nothing was found, so nothing was written.")
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"
         done, every = ("cut", "cuts") if format == "clips" else ("listed", "lists")
@@ -199,7 +222,7 @@ def _list_hits(
             written.append(folder / name)
         except SureshotError as error:
             failed.append((folder / name, str(error)))
-    return written, failed, varying(moments)
+    return written, failed, [] if format in PLAYED else varying(moments)
 
 
 def _write(target: Path, text: str, overwrite: bool) -> None:

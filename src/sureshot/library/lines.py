@@ -56,6 +56,11 @@ def check_words(words: str | None, speech: str | None) -> None:
     """Refuse what cannot be asked for, see `Wanted.of`."""
     if words is not None and words not in get_args(Words):
         raise ArgumentError(f"{option('words', words)} is not one of {', '.join(get_args(Words))}.")
+    if speech and words in ("none", "subtitles"):
+        raise ArgumentError(
+            f"{option('speech')} hears words, and {option('words', words)} reads none of them; "
+            "leave out one of the two."
+        )
     if speech and (why := lines.why_not("speech", absolute_model(speech))):
         raise ArgumentError(f"{option('speech', absolute_model(speech))} cannot be used: {why}.")
 

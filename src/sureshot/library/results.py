@@ -254,8 +254,10 @@ class Hit:
         Raises:
             SureshotError: the file is gone, or the clip cannot be written.
         """
+        from sureshot.library.clips import check_pad
         from sureshot.media.excerpt import cut
 
+        check_pad(pad)
         span = self.start - pad, self.end + pad
         return cut(self.path, *span, absolute(to), frame_rate=rate, overwrite=overwrite)
 

@@ -514,6 +514,8 @@ class Searcher:
         ``longer``, ``shorter``, ``since``, ``until``, ``sort``, ``per_video``, ``merge_copies``.
         """
         if not isinstance(video, str | Path):
+            if at is not None:
+                raise QueryError(f"A picture has no seconds; leave out {option('at')}.")
             with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
                 file = save_picture(video, Path(folder, "picture.png"))
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")

@@ -24,6 +24,7 @@ from sureshot.errors import ArgumentError, VideoError
 from sureshot.library.results import Hit
 from sureshot.media.lines import Line
 from sureshot.media.timecode import Timing, frame_number, read_timing, timecode
+from sureshot.media.video import picture_delay
 from sureshot.paths import is_folder_at
 from sureshot.text import file_name, plain, printable
 
@@ -91,6 +92,12 @@ class Moment:
         path = str(self.hit.path)
         quoted = urllib.parse.quote(os.fsencode(path))
         return path if "://" in path else f"file://{quoted}"
+
+    @property
+    def played(self) -> tuple[float, float]:
+        """Start and end as players count, from the beginning of the file."""
+        delay = picture_delay(self.hit.path)
+        return self.start + delay, self.end + delay
 
 
 def read_moment(hit: Hit, query: str, start: float, end: float) -> Moment:
@@ -170,7 +177,7 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     assets: dict[Path, str] = {}
     for moment in moments:
         timing = moment.counted
-        shape = timing.rate, timing.width, timing.height
+        shape = timing.rate, timing.width, timing.height, timing.pixel
         if shape not in formats:
             formats[shape] = f"r{len(formats) + len(assets) + 1}"
             ElementTree.SubElement(
@@ -180,6 +187,7 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
                 frameDuration=_seconds(1, timing.rate),
                 width=str(timing.width),
                 height=str(timing.height),
+                attrib={} if timing.pixel == 1 else _pixel(timing.pixel),
             )
         if moment.hit.path not in assets:
             assets[moment.hit.path] = f"r{len(formats) + len(assets) + 1}"
@@ -206,14 +214,16 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     sequence = ElementTree.SubElement(
         project,
         "sequence",
-        format=formats[lead.rate, lead.width, lead.height],
+        format=formats[lead.rate, lead.width, lead.height, lead.pixel],
         tcStart="0s",
         tcFormat="DF" if lead.drop else "NDF",
     )
     spine, at = ElementTree.SubElement(sequence, "spine"), 0
     for moment in moments:
         timing, (first, last) = moment.counted, moment.frames
-        count = max(1, round((last - first) * lead.rate / timing.rate))
+        # In frames of the sequence, and no more of them than the file has.
+        most = math.floor((timing.length - first) * lead.rate / timing.rate)
+        count = max(1, min(round((last - first) * lead.rate / timing.rate), most))
         clip = ElementTree.SubElement(
             spine,
             "asset-clip",
@@ -238,6 +248,11 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     return head + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
+def _pixel(ratio: Fraction) -> dict[str, str]:
+    """The shape of pixels as FCPXML writes it."""
+    return {"paspH": str(ratio.numerator), "paspV": str(ratio.denominator)}
+
+
 def _seconds(frames: int, rate: Fraction) -> str:
     """So many frames as FCPXML writes them: a fraction of seconds that ends on a frame."""
     time = frames / rate
@@ -249,7 +264,7 @@ def _seconds(frames: int, rate: Fraction) -> str:
 def write_edl(title: str, moments: Sequence[Moment]) -> str:
     """A decision list in CMX3600, one rate for all, beginning at one hour."""
     lead = moments[0].counted
-    lines = [f"TITLE: {title}", _count_mode(lead), ""]
+    lines, mode = [f"TITLE: {title}", _count_mode(lead), ""], lead.drop
     at = frame_number("01:00:00:00", lead.rate, drop=lead.drop)
     for number, moment in enumerate(moments, 1):
         timing, (first, last) = moment.counted, moment.frames
@@ -257,6 +272,9 @@ def write_edl(title: str, moments: Sequence[Moment]) -> str:
         record = [timecode(frame, lead.rate, drop=lead.drop) for frame in (at, at + last - first)]
         peak = timecode(at + moment.peak - first, lead.rate, drop=lead.drop)
         tracks = "B" if timing.sound else "V"
+        if timing.drop != mode:
+            lines.append(_count_mode(timing))
+            mode = timing.drop
         lines += [
             f"{number:03}  AX       {tracks}     C        {' '.join((*source, *record))}",
             f"* FROM CLIP NAME: {moment.name}",
@@ -291,13 +309,18 @@ def write_m3u(title: str, moments: Sequence[Moment]) -> str:
     lines = ["#EXTM3U", f"#PLAYLIST:{title}"]
     for moment in moments:
         path = str(moment.hit.path)
+        start, end = moment.played
         lines += [
             f"#EXTINF:{math.ceil(moment.end - moment.start)},{moment.name} {moment.label}",
-            f"#EXTVLCOPT:start-time={moment.start:.3f}",
-            f"#EXTVLCOPT:stop-time={moment.end:.3f}",
-            moment.url if re.search(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]", path) else path,
+            f"#EXTVLCOPT:start-time={start:.3f}",
+            f"#EXTVLCOPT:stop-time={end:.3f}",
+            moment.url if _NO_LINE.search(path) else path,
         ]
     return "\n".join(lines) + "\n"
+
+
+# Of a path that is no line of UTF-8: breaks of lines, and bytes that are no letters.
+_NO_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
 def write_mpv(title: str, moments: Sequence[Moment]) -> str:
@@ -305,7 +328,7 @@ def write_mpv(title: str, moments: Sequence[Moment]) -> str:
     del title
     lines = ["# mpv EDL v0"]
     for moment in moments:
-        span = f"start={moment.start:.3f},length={moment.end - moment.start:.3f}"
+        span = f"start={moment.played[0]:.3f},length={moment.end - moment.start:.3f}"
         label = f"{moment.name} {moment.label}"
         lines.append(f"{_measured(str(moment.hit.path))},{span},title={_measured(label)}")
     return "\n".join(lines) + "\n"
@@ -367,6 +390,7 @@ def _clock(seconds: float) -> str:
     return f"{minutes // 60:02}:{minutes % 60:02}:{second:02},{thousandths:03}"
 
 
+PLAYED = ("m3u", "mpv")  # by seconds; all others but csv count frames
 # Suffix and writer of each format.
 FORMATS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
     "otio": (".otio", write_otio),
@@ -394,7 +418,9 @@ def timelines(
     failed: list[tuple[Path, str]] = []
     for moment in moments:
         try:
-            if format != "csv":
+            if format in PLAYED and is_folder_at(moment.hit.path):
+                raise VideoError(moment.fault)
+            if format not in (*PLAYED, "csv"):
                 rate = moment.counted.rate
                 if format == "edl" and kept and rate != (one := kept[0].counted.rate):
                     raise VideoError(

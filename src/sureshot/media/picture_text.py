@@ -150,7 +150,8 @@ def read(
 ) -> list[Cue]:
     """The texts in the pictures of a video, each once for as long as it is shown.
 
-    Their times are those of the shots, or of the 1.5 seconds of one, that they are in.
+    They begin with the picture that was read, one in a shot or in 1.5 seconds of one, and end with
+    the last such stretch that they are in.
 
     Args:
         video: a file or a folder of frames.
@@ -161,12 +162,13 @@ def read(
     found: list[_Shown] = []
     shown: list[_Shown] = []
     before: np.ndarray | None = None
+    step = min(_STEP, 1 / rate) if source.kind == "frames" else _STEP  # of slides each counts
     with open_video(source, rate=rate) as opened:
-        for shot in windows(opened, longest=_STEP, samples=1, size=_SIDE):
+        for shot in windows(opened, longest=step, samples=1, size=_SIDE):
             levels = shot.signatures[0].astype(np.int16)
             if before is None or np.abs(levels - before).max() > _CHANGED:
                 before = levels
-                now = _follow(shown, texts_in(shot.images[0]), shot.start)
+                now = _follow(shown, texts_in(shot.images[0]), float(shot.times[0]))
                 found += [one for one in now if one not in shown]
                 shown = now
             for one in shown:

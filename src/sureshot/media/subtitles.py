@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,12 +23,12 @@ from av.stream import Discard
 from sureshot.errors import VideoError, reason_of
 from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
-from sureshot.media.video import file_size, picture_stream
+from sureshot.media.video import file_size, picture_delay, picture_stream
 from sureshot.s3 import ObjectPath
 from sureshot.text import composed, counted, one_line, plain, timecode
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
-_VERSION = 1  # of the reading; a higher one makes indexes read subtitles again
+_VERSION = 2  # of the reading; a higher one makes indexes read subtitles again
 FOLDERS = frozenset({"sub", "subs", "subtitles"})  # in which players look as well
 _MOST_BYTES = 1 << 24  # of a file that are read
 _MOST_CUES = 100_000  # of a file or track; three hours of talk have 4,000
@@ -53,6 +53,21 @@ _ENCODINGS = [
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
     *("cp874", "koi8_r", "shift_jis", "euc_jp", "gb18030", "big5", "euc_kr"),
 ]
+# Letters beyond ASCII of languages, by what Windows wrote them in. The byte of a Portuguese ã is
+# that of a Romanian ă, so only which letters a language has tells these encodings apart.
+_ALPHABETS = tuple(
+    (encoding, frozenset(letters + letters.upper()))
+    for encoding, languages in {
+        "cp1252": "éèêëàâæçîïôœùûüÿ áàâãçéêíóôõúü\u00aa\u00ba áéíñóúü\u00aa\u00ba àèéìíîòóù äöüß"
+        " åäöéü æøåéòô àçéèíïóòúü áðéíóúýþæö éëïóöüèêá äöåšž",
+        "cp1254": "çğıİöşüâîû",
+        "cp1250": "ąćęłńóśźż áčďéěíňóřšťúůýž áäčďéíĺľňóôŕšťúýž áéíóöőúüű ăâîşţ čćđšž",
+        "cp1257": "ąčęėįšųūž āčēģīķļņšūž äõöüšž",
+    }.items()
+    for letters in languages.split()
+)
+_IN_WORDS = re.compile(r"[^\W\d_][¡-©¬-³µ¶¸¹¼-¿×÷]")
+_FOREIGN = 0.05  # share of the letters that may be of another alphabet, as in names
 _WESTERN = {"en", "de", "fr", "es", "it", "pt", "nl", "sv", "da", "no", "fi", "is", "ca", "eu"}
 
 # Names of languages: the tag, then codes and words that files use for it.
@@ -257,7 +272,7 @@ def read(
                 yield cue
 
     for file in files:
-        yield from new(_of_file(file), plain(file.path.name))
+        yield from new(_of_file(file, picture_delay(video)), plain(file.path.name))
     for number, cues in enumerate(_embedded(video, note), 1):
         yield from new(iter(cues), f"subtitle track {number}")
 
@@ -288,7 +303,8 @@ def _kept(
     return sorted(kept)
 
 
-def _of_file(file: Sidecar) -> Iterator[Cue]:
+def _of_file(file: Sidecar, delay: float) -> Iterator[Cue]:
+    """The cues of a file, whose times count from the beginning of the video and not of pictures."""
     with io.BufferedReader(open_regular(file.path)) as opened:
         data = opened.read(_MOST_BYTES + 1)
     text = decoded(data[:_MOST_BYTES], file.language)
@@ -308,7 +324,9 @@ def _of_file(file: Sidecar) -> Iterator[Cue]:
             for packet in parsed.demux(parsed.streams.subtitles):
                 for cue in _cues(packet, language):
                     count += 1
-                    yield cue
+                    if cue.end > delay:
+                        start = max(cue.start - delay, 0.0)
+                        yield cue._replace(start=start, end=cue.end - delay)
     except av.error.FFmpegError:
         raise VideoError("the rest is damaged" if count else "it has no subtitles") from None
     if not count:
@@ -341,9 +359,25 @@ def _guessed(data: bytes, language: str) -> str:
     if language.partition("-")[0] in _WESTERN:
         return "cp1252"
     # Times and English words fit everywhere; what tells encodings apart is the other lines.
-    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())
-    best = from_bytes(telling[:_SAMPLE], cp_isolation=_ENCODINGS).best()
+    telling = b"\n".join(line for line in data.splitlines() if not line.isascii())[:_SAMPLE]
+    found = [(_strange(telling, *alphabet), alphabet[0]) for alphabet in _ALPHABETS]
+    strange, encoding = min(found, key=lambda one: one[0])
+    if strange <= _FOREIGN:
+        return encoding
+    best = from_bytes(telling, cp_isolation=_ENCODINGS).best()  # of another script
     return best.encoding if best else "cp1252"
+
+
+def _strange(data: bytes, encoding: str, alphabet: Set[str]) -> float:
+    """The share of letters beyond ASCII that a language does not have, of bytes so decoded.
+
+    Signs that follow a letter where only letters do count as such: Polish ``już`` read as ``ju¿``.
+    """
+    text = data.decode(encoding, "replace")
+    letters = [letter for letter in text if not letter.isascii() and letter.isalpha()]
+    others = sum(letter not in alphabet for letter in letters)
+    others += len(_IN_WORDS.findall(text)) + text.count(_REPLACED)
+    return others / len(letters) if letters else 1.0
 
 
 def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:

@@ -13,7 +13,7 @@ import av.error
 
 from sureshot.errors import VideoError
 from sureshot.media.container import limit_decoder, open_container
-from sureshot.media.video import file_size, picture_stream, unreadable
+from sureshot.media.video import file_size, picture_stream, pixel_ratio, unreadable
 
 _RATES = tuple(
     sorted(
@@ -40,6 +40,7 @@ class Timing:
         length: in frames.
         width, height: of the upright pictures, in pixels.
         sound: samples per second and channels of its sound; None where it has none.
+        pixel: width of a pixel of the upright pictures over its height.
     """
 
     rate: Fraction
@@ -50,6 +51,7 @@ class Timing:
     width: int
     height: int
     sound: tuple[int, int] | None = None
+    pixel: Fraction = Fraction(1)
 
     def timecode(self, frame: int) -> str:
         """Timecode of a frame, counted from the first one of the file."""
@@ -61,7 +63,7 @@ def read_timing(path: Path) -> Timing:
     try:
         file_size(path)
         with open_container(path) as container:
-            width, height = _size(container)
+            width, height, pixel = _size(container)
         with open_container(path) as container:
             stream = picture_stream(container)
             rate, varies = _rate(container, stream)
@@ -87,6 +89,7 @@ def read_timing(path: Path) -> Timing:
                 width=width,
                 height=height,
                 sound=(sound.sample_rate, sound.channels) if sound else None,
+                pixel=pixel,
             )
     except (av.error.FFmpegError, OSError) as error:
         raise unreadable(error) from None
@@ -126,15 +129,17 @@ def frame_number(written: str, rate: Fraction, *, drop: bool) -> int:
     return (60 * minutes + seconds) * base + number - left_out
 
 
-def _size(container: Any) -> tuple[int, int]:
-    """Width and height of the first frame as it is shown."""
+def _size(container: Any) -> tuple[int, int, Fraction]:
+    """Width and height of the first frame as it is shown, and the shape of its pixels."""
     stream = picture_stream(container)
     limit_decoder(stream)
     frame = next(container.decode(stream), None)
     if frame is None:
         raise VideoError("holds no frame that can be decoded")
-    turned = round(frame.rotation / 90) % 2
-    return (frame.height, frame.width) if turned else (frame.width, frame.height)
+    pixel = Fraction(pixel_ratio(stream)).limit_denominator(1000)
+    if round(frame.rotation / 90) % 2:
+        return frame.height, frame.width, 1 / pixel
+    return frame.width, frame.height, pixel
 
 
 def _rate(container: Any, stream: Any) -> tuple[Fraction, bool]:

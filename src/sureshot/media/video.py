@@ -23,7 +23,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
-from sureshot.media.discover import Source, frame_files, open_regular
+from sureshot.media.discover import Source, frame_files, is_folder, open_regular
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
 from sureshot.media.packets import Needed
 from sureshot.media.workers import heartbeat
@@ -278,7 +278,7 @@ def _decode(
     video: Video, packets: Iterator[Any], needed: Needed | None, stream: Any, clock: Clock
 ) -> Iterator[Frame]:
     """Frames in the order shown."""
-    ratio, scalers = _pixel_ratio(stream), Scalers()
+    ratio, scalers = pixel_ratio(stream), Scalers()
     any_frame = False
     for packet in packets if needed is None else needed:
         try:
@@ -386,7 +386,21 @@ def _stated_duration(container: Any, stream: Any, path: Path) -> float:
     return stated
 
 
-def _pixel_ratio(stream: Any) -> float:
+def picture_delay(path: Path) -> float:
+    """Seconds from where players count, the beginning of a file, to its first picture.
+
+    0 of folders of frames, and of what cannot be read.
+    """
+    if is_folder(path):
+        return 0.0
+    with contextlib.suppress(av.error.FFmpegError, OSError, VideoError), open_container(path) as it:
+        stream = picture_stream(it)
+        began = float((stream.start_time or 0) * (stream.time_base or 0))
+        return max(began - (it.start_time or 0) / av.time_base, 0.0)
+    return 0.0
+
+
+def pixel_ratio(stream: Any) -> float:
     """Width of a pixel over its height: they need not be square, within reason."""
     ratio = stream.sample_aspect_ratio or stream.codec_context.sample_aspect_ratio
     return float(ratio) if ratio and 0.2 < float(ratio) < 5 else 1.0

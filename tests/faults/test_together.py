@@ -26,6 +26,7 @@ VERBS = (
 )  # fmt: skip
 _PAIRS = list(itertools.combinations_with_replacement(VERBS, 2))
 _TAKING = {"remove", "reset"}
+_CHANGING = {"index", "index --force", *_TAKING}
 _RIGHT_ERRORS = ("is indexed; nothing was removed", "is not in the index", "needed for percentages")
 _CASES = cases(1, 60)
 _LATEST = 1.0  # seconds after the first at which one of several begins
@@ -84,7 +85,7 @@ def test_processes_at_once_do_each_other_no_harm(
             elif "error" in ended:
                 outcomes.note(kind, "an error with its mend")
             out.unlink()
-        if "calibrate" in group and (latest or {"index", "index --force"} & {*group}):
+        if "calibrate" in group and (latest or _CHANGING & {*group}):
             # From which of the videos it learned is chance.
             (db / "trust.json").unlink(missing_ok=True)
         healed(db, world, kind, outcomes)

@@ -87,6 +87,9 @@ def test_subtitles_that_cannot_be_read_are_named_and_nothing_else_is_lost(run, t
 def test_a_model_that_cannot_be_used_is_refused_and_one_that_fails_is_said_once(
     run, tmp_path, monkeypatch
 ):
+    for words in ("none", "subtitles"):
+        with pytest.raises(ArgumentError, match=f"--words {words} reads none of them"):
+            run(speech=str(tmp_path), words=words)
     with pytest.raises(ArgumentError, match=r"--speech .* cannot be used: .* has no config.json"):
         run(speech=str(tmp_path))
     assert run().worded == {"subtitles": 1}  # it was not remembered

@@ -42,6 +42,7 @@ ABSENT = {  # what is `null` in the samples would be
     "gain": "number",
     "gamma": "number",
     "quality": "object",
+    "videos": "number",
 }
 OBJECTS = {"names", "lines", "pieces", "failed", "left_out"}  # lists that may be empty in samples
 # Dataclasses, or modules of some, that describe the fields of a command.
@@ -171,6 +172,7 @@ def printed(tmp_path_factory, library):
     for name in ("a", "b"):
         coloured(videos / f"{name}.mp4", ["red"], seconds=1, rate=5)
     (videos / "broken.mp4").write_text("no video")
+    (videos / "a.srt").write_text("1\n00:00:00,100 --> 00:00:00,900\nthe password\n")
     (tmp_path / "sentences.txt").write_text("red\nblue\n")
     clips = tmp_path / "clips"
     (tmp_path / "audio.pickle").write_bytes(pickle.dumps({"video7": [[1.0, 2.0]]}))
@@ -184,6 +186,7 @@ def printed(tmp_path_factory, library):
     labels = ("--to", known.file, "--db", known.db)
     data = ("--data", "pairs", "--root", place / "pairs.csv", "--cache", tmp_path / "cache")
     copied = output("search", "white", "--db", library.db)["hits"][0]["copies"]
+    named = output("search", "red", "--db", library.db)["names"]
     model, run_in = place / "run" / "model", ("--to", place / "run", "--cache", tmp_path / "cache")
     values = {
         "train": output("train", place / "recipe.toml", *run_in),
@@ -204,6 +207,8 @@ def printed(tmp_path_factory, library):
         # With a calibration from here on.
         "search": output("search", known.labels[0].query, "--db", known.db),
         "export": output("export", known.labels[0].query, "--to", clips, "--db", known.db),
+        "export again": output("export", known.labels[0].query, "--to", clips, "--db", known.db),
+        "said": output("search", '"the password"', *db),
         "list": output("list", *db),
         "status": output("status", *db),
         "doctor": output("doctor", *db),
@@ -212,6 +217,12 @@ def printed(tmp_path_factory, library):
     }
     for verb in ("search", "export"):
         values[verb]["hits"][0]["copies"] = copied
+        values[verb]["names"] = named
+    (said,) = values.pop("said")["hits"]
+    for verb, hits in (("search", "hits"), ("export", "hits"), ("describe", "texts")):
+        values[verb][hits][0]["lines"] = said["lines"]
+    values["index"] |= {"lines": {}, "worded": {}}  # by source
+    values["export"]["failed"] = values.pop("export again")["failed"]
     return values
 
 

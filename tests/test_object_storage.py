@@ -159,6 +159,46 @@ def test_a_storage_that_refuses_costs_neither_other_videos_nor_known_words(
     bucket.fault = lambda request: None
     answer = sureshot.open_index(tmp_path / "db").search('"password is trout"')
     assert [hit.source for hit in answer] == ["subtitles"]
+    bucket.put("v/inside.mkv", with_tracks(tmp_path / "inside.mkv", [(".srt", "eng")]))
+    bucket.fault = lambda request: "403" if "list-type" in request.path else None
+    first = sureshot.index("s3://films/v/inside.mkv", db=tmp_path / "db")
+    assert first.lines == {"subtitles": 2}  # those in the file need no listing
+
+
+def test_what_is_said_of_one_object_is_not_said_of_its_bucket(films, monkeypatch) -> None:
+    monkeypatch.setattr(discover, "_GONE", {})
+    here, gone = absolute("s3://films/my films/red.mp4"), absolute("s3://films/none.mp4")
+    for code in ("400", "403", "500"):
+        discover._GONE.clear()
+        films.fault = lambda asked, code=code: code if "odd" in asked.path else None
+        assert not discover.is_gone(absolute("s3://films/odd.mp4"))
+        assert (discover.is_gone(here), discover.is_gone(gone)) == (False, True)
+
+
+def test_folders_are_all_listed_however_many_objects_are_before_them(films, monkeypatch) -> None:
+    call = s3.ObjectPath._call
+    monkeypatch.setattr(
+        s3.ObjectPath, "_call", lambda self, name, **given: call(self, name, MaxKeys=1, **given)
+    )
+    films.put("a.txt", b"")
+    assert absolute("s3://films").folders() == ["my films"]
+
+
+def test_a_bucket_that_is_empty_yet_is_waited_for(bucket, library, tmp_path) -> None:
+    said, stop = [], threading.Event()
+    chosen = {"db": tmp_path / "db", "every": 0.5, "say": said.append, "stop": stop, **MADE}
+    chosen["started"] = lambda result: (said.append(result.summary), stop.set())
+    watching = threading.Thread(
+        target=sureshot.library.watch, args=("s3://films/v",), kwargs=chosen
+    )
+    watching.start()
+    while not said:
+        time.sleep(0.05)
+    bucket.put("v/red.mp4", library.videos / "red.mp4")
+    watching.join(60)
+    assert said == [
+        "There is nothing at s3://films/v. Watching goes on.", "1 video found: 1 indexed.",
+    ]  # fmt: skip
 
 
 def test_a_storage_that_does_not_answer_is_asked_once(films: Bucket, tmp_path, monkeypatch) -> None:
@@ -293,7 +333,6 @@ def test_refusals_are_one_sentence_without_secrets(films, tmp_path, capsys, monk
     assert SECRET[:8] not in said
 
 
-@pytest.mark.slow
 def test_a_file_of_an_index_that_somebody_deleted_is_told_as_that(films, library, capsys) -> None:
     asked = ["index", str(library.videos / "red.mp4"), "--db", "s3://films/own"]
     assert command([*asked, "--model", "tiny"]) == 0
@@ -306,6 +345,7 @@ def test_a_file_of_an_index_that_somebody_deleted_is_told_as_that(films, library
     assert command([*asked, "--model", "tiny"]) == 0
 
 
+@pytest.mark.slow
 def test_several_writers_and_readers_lose_nothing(films, library) -> None:
     db = "s3://films/shared"
     days = itertools.cycle([*[None] * 9, "503"])  # Lance gives up where a body is cut

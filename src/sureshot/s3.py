@@ -307,10 +307,16 @@ class ObjectPath(PosixPath):
             given["ContinuationToken"] = answer["NextContinuationToken"]
 
     def folders(self) -> list[str]:
-        """Names directly below that others are below of, 1,000 at most."""
+        """Names directly below that others are below of."""
         prefix = f"{self.key}/" if self.key else ""
-        answer = self._call("list_objects_v2", Prefix=prefix, Delimiter="/")
-        found = (one["Prefix"][len(prefix) : -1] for one in answer.get("CommonPrefixes", ()))
+        given = {"Prefix": prefix, "Delimiter": "/"}
+        found: list[str] = []
+        while True:
+            answer = self._call("list_objects_v2", **given)
+            found += (one["Prefix"][len(prefix) : -1] for one in answer.get("CommonPrefixes", ()))
+            if not answer.get("IsTruncated"):
+                break
+            given["ContinuationToken"] = answer["NextContinuationToken"]
         return [name for name in found if is_plain_key(name) and not name.startswith(".")]
 
     def open(

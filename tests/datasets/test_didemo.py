@@ -3,7 +3,8 @@
 import pytest
 
 from sureshot.datasets import load_split
-from tests.datasets.files import films, put, told
+from sureshot.errors import SureshotError
+from tests.datasets.files import films, frames, put, told
 
 ONE, TWO, GONE = "12090392@N02_13482799053_87ef417396", "1@N07_2_3a", "9@N07_9_9f"
 DESCRIPTIONS = [
@@ -52,6 +53,13 @@ def test_a_file_may_keep_the_extension_of_either_spelling(root):
     films(root / "videos", f"{GONE}.m4v.mp4")
     test = load_split("didemo", "test", root)
     assert [item.path.name for item in test.items] == [f"{GONE}.m4v.mp4", f"{TWO}.MP4.mp4"]
+
+
+def test_folders_of_frames_are_refused_as_their_seconds_are_not_known(root):
+    (root / "videos" / f"{ONE}.mp4").unlink()
+    frames(root / "videos" / ONE)
+    with pytest.raises(SureshotError, match=r"is a folder of frames, .* only 0 to 30 s count"):
+        load_split("didemo", "test", root)
 
 
 def test_without_a_list_all_described_videos_count(root):

@@ -6,7 +6,7 @@ import pytest
 
 from sureshot.datasets.media import find_videos, usual_folders
 from sureshot.errors import SureshotError
-from sureshot.media.discover import has_frames
+from sureshot.media.discover import frame_files
 from tests.datasets.files import films, frames
 
 
@@ -139,6 +139,29 @@ def test_a_folder_below_that_nobody_may_enter_is_passed_over(tmp_path, monkeypat
     assert found(tmp_path, "a", "b") == {"b": "sub/b.mp4"}
 
 
+def test_what_is_no_known_video_counts_last(tmp_path):
+    films(tmp_path, "one/abc.lrc", "one/v_abc.mp4", "one/x.bin", "two/x.mp4", "two/gone.bin")
+    names = {"abc": ("v_abc",), "x": (), "gone": ()}
+    paths = find_videos([tmp_path / "one", tmp_path / "two"], names)
+    assert {name: path.name for name, path in paths.items()} == {"abc": "v_abc.mp4", "x": "x.mp4"}
+
+
+def test_folders_are_listed_once_and_one_that_cannot_be_costs_nothing_found(tmp_path, monkeypatch):
+    frames(tmp_path / "videos" / "a", 9)
+    listed, scandir = [], os.scandir
+
+    def refused(path):
+        listed.append(path.name)
+        if path == tmp_path:
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refused)
+    paths = find_videos([tmp_path / "videos", tmp_path], {"a": (), "missing": ()})
+    assert paths == {"a": tmp_path / "videos" / "a"}
+    assert listed == ["videos", "a", tmp_path.name]
+
+
 def test_usual_folders_come_before_the_root(tmp_path):
     films(tmp_path, "MSRVTT_Videos/a.mp4", "features/a.mp4", "videos/a.mp4")
     below = [str(path.relative_to(tmp_path)) for path in usual_folders(tmp_path)]
@@ -146,9 +169,9 @@ def test_usual_folders_come_before_the_root(tmp_path):
 
 
 def test_two_numbered_images_make_frames(tmp_path):
-    assert has_frames(frames(tmp_path / "two", 2))
-    assert not has_frames(frames(tmp_path / "one", 1))
-    assert not has_frames(films(tmp_path / "photos", "a.jpg", "b.jpg", "1.txt", "2.txt"))
+    assert frame_files(frames(tmp_path / "two", 2))
+    assert not frame_files(frames(tmp_path / "one", 1))
+    assert not frame_files(films(tmp_path / "photos", "a.jpg", "b.jpg", "1.txt", "2.txt"))
 
 
 def test_many_videos_take_one_walk_and_no_look_at_each_file(tmp_path, monkeypatch):

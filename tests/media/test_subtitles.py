@@ -302,6 +302,26 @@ def test_a_file_counts_from_the_beginning_of_the_video_and_not_of_its_pictures(t
     ]
 
 
+def test_what_is_called_like_subtitles_and_is_none_costs_no_other(tmp_path, monkeypatch):
+    (tmp_path / "film.srt").mkdir()
+    (tmp_path / "film.en.srt").write_text(SRT)
+    (tmp_path / "Subs").mkdir()
+    listdir = os.listdir
+
+    def refused(path):
+        if Path(path).name == "Subs":
+            raise PermissionError(13, "Permission denied")
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", refused)
+    found, notes = read(tmp_path / "film.mp4")
+    assert [line.text for line in found] == [text for *_, text in WORDS]
+    assert notes == [
+        f"{tmp_path}/Subs is left out: permission denied",
+        "film.srt is left out: is not a regular file",
+    ]
+
+
 def test_one_damaged_letter_does_not_change_the_encoding_of_the_rest(tmp_path):
     text = "Wir müssen gehen, schön dass du für mich da wärst; größer, kühner, älter, früh, süß"
     (tmp_path / "film.srt").write_bytes(

@@ -648,6 +648,26 @@ def test_rating_hides_no_hits_and_leaves_everybody_where_they_are(page, shop) ->
     page.unroute("**/api/search?*")
 
 
+def test_who_reads_a_hit_stays_there_when_its_judgement_is_learned(page, shop) -> None:
+    turns = itertools.count()
+
+    def learning(route) -> None:
+        found = (reply := route.fetch()).json()
+        route.fulfill(response=reply, json=found | {"learning": next(turns) == 0})
+
+    search(page, "blue")
+    page.locator(".hit").nth(1).locator("p").first.click()
+    page.route("**/api/judge?*", learning)
+    with page.expect_response("**/api/search?*"):
+        page.keyboard.press("y")
+    page.locator("#answer:not([aria-busy])").wait_for()
+    until(page, "hits.children[1].contains(document.activeElement)")
+    assert page.locator(".hit.chosen [data-verdict=right][aria-pressed=true]").count() == 1
+    page.unroute("**/api/judge?*")
+    page.keyboard.press("y")
+    page.locator(".hit.chosen [data-verdict=right][aria-pressed=false]").wait_for()
+
+
 def test_what_cannot_be_searched_for_or_played_is_said(page, shop) -> None:
     page.goto(f"{shop[0]}?q=blue&since=2024-02-02&until=2024-01-01")
     page.get_by_text("The day of “Recorded since” is after that of “Recorded until”").wait_for()

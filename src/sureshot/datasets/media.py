@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from sureshot.errors import SureshotError
-from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES, has_frames
+from sureshot.media.discover import IMAGE_SUFFIXES, VIDEO_SUFFIXES, numbered_images
 from sureshot.paths import is_folder_at
 from sureshot.text import plain
 
@@ -66,19 +66,25 @@ def find_videos(
     """
     owner = {other: name for name, others in names.items() for other in others}
     owner |= {name: name for name in names}
-    found: dict[str, Path] = {}
-    for folder in folders:
-        matches: dict[str, tuple[tuple[bool, int], Path]] = {}
-        for spelling, kind, path in _matches(folder, owner.keys(), photos):
-            name = owner[spelling]
-            rank = spelling != name, kind
-            if name not in matches or rank < matches[name][0]:
-                matches[name] = rank, path
-        found = {name: path for name, (_, path) in matches.items()} | found
-        if len(found) == len(names):
+    found: dict[str, tuple[tuple[bool, int, bool, int], Path]] = {}
+    seen: dict[tuple[int, int], bool] = {}
+    refused: SureshotError | None = None
+    for number, folder in enumerate(folders):
+        begun = bool(found)  # what may be no video counts in the first folder with videos alone
+        try:
+            for spelling, kind, path in _matches(folder, owner.keys(), photos, seen):
+                name = owner[spelling]
+                rank = kind == _OTHER, number, spelling != name, kind
+                if (name not in found or rank < found[name][0]) and not (begun and rank[0]):
+                    found[name] = rank, path
+        except SureshotError as error:
+            refused = refused or error
+        if len(found) == len(names) and not any(rank[0] for rank, _ in found.values()):
             break
     if found:
-        return found
+        return {name: path for name, (_, path) in found.items()}
+    if refused:
+        raise refused
     example = next(iter(names), "")
     looked = ", ".join(str(folder) for folder in folders)
     raise SureshotError(
@@ -88,34 +94,43 @@ def find_videos(
     )
 
 
-def _matches(top: Path, ids: Collection[str], photos: bool) -> Iterator[tuple[str, int, Path]]:
-    """Wanted names below a folder, what carries them, and where; each real folder is read once."""
-    seen: set[tuple[int, int]] = set()
+def _matches(
+    top: Path, ids: Collection[str], photos: bool, seen: dict[tuple[int, int], bool]
+) -> Iterator[tuple[str, int, Path]]:
+    """Wanted names below a folder, what carries them, and where.
+
+    Args:
+        seen: real folders that were read, each once, and whether they are of frames.
+    """
     todo = [top]
     for folder in todo:
         try:
             stat = folder.stat()
-            if (stat.st_dev, stat.st_ino) in seen:
-                continue
-            seen.add((stat.st_dev, stat.st_ino))
-            with os.scandir(folder) as entries:
-                ordered = sorted(entries, key=lambda entry: entry.name)
-            for entry in ordered:
+            here = stat.st_dev, stat.st_ino
+            entries = [] if here in seen else _listed(folder)
+            if here not in seen:
+                seen[here] = len(numbered_images(entry.name for entry in entries)) > 1
+            if seen[here] and folder != top and folder.name in ids:
+                yield folder.name, _FOLDER, folder
+            for entry in entries:
                 if entry.name.startswith("."):
                     continue
                 path = folder / entry.name
-                if not entry.is_dir():
+                if entry.is_dir():  # of frames too: a video may lie next to its thumbnails
+                    todo.append(path)
+                else:
                     yield from _file(entry, path, ids, photos)
-                    continue
-                if entry.name in ids and has_frames(path):
-                    yield entry.name, _FOLDER, path
-                todo.append(path)  # thumbnails of a video may lie next to it in such a folder
         except OSError as error:
             if folder != top:
                 continue  # a lost+found and its like; videos in it are counted as missing
             raise SureshotError(
                 f"{folder} cannot be searched for videos: {error.strerror or error}."
             ) from None
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    with os.scandir(folder) as entries:
+        return sorted(entries, key=lambda entry: entry.name)
 
 
 def _file(

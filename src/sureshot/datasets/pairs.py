@@ -23,7 +23,7 @@ from typing import Any
 from sureshot.datasets.annotation import pick, read_lines
 from sureshot.datasets.split import SPLITS, Caption, Item, Split
 from sureshot.errors import SureshotError, reason_of
-from sureshot.media.discover import has_frames
+from sureshot.media.discover import frame_files
 from sureshot.paths import is_folder_at
 from sureshot.settings import ANNOTATION, parse_json, read_text
 from sureshot.text import plain
@@ -127,7 +127,7 @@ def _path(video: str, bases: list[Path]) -> Path | None:
     for base in bases:
         path = base / video
         try:
-            if path.is_file() or (path.is_dir() and has_frames(path)):
+            if path.is_file() or (path.is_dir() and frame_files(path)):
                 return path
         except (OSError, ValueError):  # no permission, too long, no name of a file
             continue

@@ -12,6 +12,7 @@ from jaxtyping import Int64
 from sureshot.datasets import media
 from sureshot.datasets.annotation import read_lines
 from sureshot.errors import SureshotError
+from sureshot.paths import is_folder_at
 
 _TITLES = {
     "activitynet": "ActivityNet",
@@ -246,6 +247,12 @@ def to_split(
         if one not in paths or not kept:
             missing.append(one)
             continue
+        if listing.span and is_folder_at(paths[one]):
+            raise SureshotError(
+                f"{paths[one]} is a folder of frames, which does not say how many were taken a "
+                f"second, and of {dataset} only {start:g} to {end:g} s count; make a video of it "
+                "(ffmpeg -framerate R)."
+            )
         captions += [Caption(text, len(items)) for text in kept]
         items.append(Item(id=one, path=paths[one], start=start, end=end))
     if not items:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, option
+from sureshot.library.catalog import forget_films
 from sureshot.library.encoding import (
     Packing,
     VideoProgress,
@@ -341,9 +342,13 @@ class Run:
             if fate in ("forgotten", "pruned", "failed before"):
                 dropped.append(record)
             if len(dropped) == _AT_ONCE:
-                self._store.remove(dropped)
+                self._drop(dropped)
                 dropped = []
-        self._store.remove(dropped)
+        self._drop(dropped)
+
+    def _drop(self, records: Sequence[VideoRecord]) -> None:
+        self._store.remove(records)
+        forget_films(records)
 
     def _fate(
         self, record: VideoRecord, tops: Set[Path], here: Set[Path], listed: Set[Path]

@@ -145,7 +145,8 @@ class _Run:
                 of = (mine or ()) if source == "subtitles" else ()
                 stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
                 before, count = self._known.get(video.id, {}).get(source, ("", 0))
-                kept = source == "subtitles" and mine is None  # nothing is known of the files
+                # Nothing is known of the files; what was read of them stays.
+                kept = source == "subtitles" and mine is None and before
                 if not kept and (force or before != stamp):
                     self._todo.append(_Todo(video, source, stamp, of))
                 elif count:

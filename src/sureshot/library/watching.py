@@ -121,7 +121,9 @@ class Watcher:
         self._pending: dict[Path, tuple[tuple[int, int], float]] = {}
         self._gone: dict[Path, float] = {}  # and when that was seen
         self._words: set[Path] = set()  # videos next to which subtitles changed
-        self._failed: Sequence[tuple[Path, str]] = ()  # in buckets, as was said
+        self._failed: set[tuple[Path, str]] = set()  # in buckets, as was said
+        self._refused = ""  # why no bucket can be indexed, as was said
+        self._asked = -math.inf  # when they were asked for that
         self._devices: dict[Path, int] = {}  # of folders that hold videos
         self._excluded = Excluded(())
         self._resting = 0.0
@@ -140,12 +142,12 @@ class Watcher:
         while not stop.is_set():
             for touched in self._changes(stop):
                 if looked is None:  # from here on nothing that changes goes unseen
-                    there = [*self._there(), *self._buckets]
+                    there = [*self._there(), *self._open_buckets()]
                     if not there:
                         continue
                     result = index(there, db=self._db, progress=progress, **self._options)
                     started(result)
-                    self._failed = self._in_buckets(result)
+                    self._failed |= self._in_buckets(result)
                     if result.interrupted:
                         return
                     self._note_devices()
@@ -309,30 +311,46 @@ class Watcher:
         self._note_devices()
         return not result.interrupted
 
+    def _open_buckets(self) -> Sequence[Path]:
+        """All buckets if one of them can be indexed; says why if none can, and asks seldom then."""
+        if not self._buckets or (
+            self._refused and time.monotonic() - self._asked < min(self._every, _PAUSE)
+        ):
+            return []
+        self._asked = time.monotonic()
+        refused = ""
+        for bucket in self._buckets:
+            try:
+                if exists_at(bucket):
+                    self._refused = ""
+                    return self._buckets
+                refused = f"There is nothing at {plain(bucket)}."
+            except SureshotError as error:
+                refused = str(error)
+        if refused != self._refused:
+            self._say(f"{refused} Watching goes on.")
+        self._refused = refused
+        return []
+
     def _take_in_buckets(self) -> bool:
         """Bring the index up to date with all buckets; False if Ctrl-C ended that."""
-        if not self._buckets:
+        was_refused = self._refused
+        if not self._open_buckets():
             return True
         options = {"prune": self._prune, "thorough": False, **self._options}
-        try:
-            result = index(self._buckets, db=self._db, **options)
-        except SureshotError as error:  # nothing of them can be asked, or nothing is there
-            refused = [(self._buckets[0], str(error))]
-            if refused != self._failed:
-                self._say(str(error))
-            self._failed = refused
-            return True
+        result = index(self._buckets, db=self._db, **options)
         names, failed = ", ".join(map(plain, self._buckets)), self._in_buckets(result)
-        if result.indexed + result.moved + result.copied or result.lines or failed != self._failed:
+        news = result.indexed + result.moved + result.copied or result.lines
+        if news or was_refused or not failed <= self._failed:
             self._tell(result, names)
         if result.pruned:
             went = counted(result.pruned, "video")
             self._say(f"{names}: {went} deleted in storage, removed from the index.")
-        self._failed = failed
+        self._failed |= failed
         return not result.interrupted
 
-    def _in_buckets(self, result: Indexed) -> Sequence[tuple[Path, str]]:
-        return [(path, why) for path, why in result.failed if isinstance(path, ObjectPath)]
+    def _in_buckets(self, result: Indexed) -> set[tuple[Path, str]]:
+        return {(path, why) for path, why in result.failed if isinstance(path, ObjectPath)}
 
     def _tell(self, result: Indexed, what: str) -> None:
         """Say what a run did, and to what."""

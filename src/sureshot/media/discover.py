@@ -6,7 +6,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from functools import cache
@@ -35,7 +35,9 @@ _TYPESCRIPT = frozenset({".ts", ".mts"})  # suffixes that program sources share 
 _PACKETS = (188, 192, 204)  # lengths of MPEG-TS packets, each of which has one sync byte
 _MINUTE = 60.0
 _REMEMBERED = 10_000  # objects
-# Whether an object was gone, or all of a bucket that cannot be asked, and when that was found.
+# What is said of a whole storage, and not of one of its objects.
+_NO_STORAGE = {errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.ENODEV}
+# Whether an object was gone, and when that was asked; under a bucket that it cannot be asked.
 _GONE: dict[str, tuple[bool, float]] = {}
 _SILENT: dict[str, threading.Thread] = {}  # disks that do not answer, and what waits for them
 _PATIENCE = 10.0  # seconds that a disk gets for an answer; one that stood still needs some
@@ -148,8 +150,9 @@ def _ask(path: ObjectPath) -> None:
         path.stat()
     except FileNotFoundError:
         gone = True
-    except OSError as error:
-        name, gone = path.bucket, error.errno in _DEAD
+    except OSError as error:  # which does not say that it is gone
+        if error.errno in _NO_STORAGE:
+            name = path.bucket
     _GONE[name] = gone, time.monotonic()
 
 
@@ -246,24 +249,28 @@ def frame_files(folder: Path) -> list[Path]:
     """
     if isinstance(folder, ObjectPath):
         return []
+    numbers = numbered_images(os.listdir(folder))  # noqa: PTH208 - names, and of most no paths
+    names = sorted(numbers, key=lambda name: (numbers[name], name))
     # A pipe that calls itself an image would be waited for forever; a dead link shows nothing.
-    images = [folder / name for name in _numbered(folder) if (folder / name).is_file()]
+    images = [path for name in names if (path := folder / name).is_file()]
     return images if len(images) > 1 else []
 
 
-def has_frames(folder: Path) -> bool:
-    """Whether a folder is one of frames by the names in it; it is read once, its files are not."""
-    return len(_numbered(folder)) > 1
-
-
-def _numbered(folder: Path) -> list[str]:
-    """The names of the images in the order of their numbers, if they differ in nothing else."""
-    entries = (path for path in map(Path, os.listdir(folder)) if not _hidden(path))  # noqa: PTH208
-    named = [path for path in entries if path.suffix.lower() in IMAGE_SUFFIXES]
-    numbers = {path: match for path in named if (match := _NUMBERED.match(path.stem))}
-    if len(numbers) < len(named) or len({m.group(1) for m in numbers.values()}) != 1:
-        return []
-    return [p.name for p in sorted(named, key=lambda p: (int(numbers[p].group(2)), p.name))]
+def numbered_images(names: Iterable[str]) -> dict[str, int]:
+    """The images among the names in a folder with their numbers, if they differ in nothing else."""
+    found: dict[str, int] = {}
+    prefixes = set()
+    for name in names:
+        stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
+        if suffix.lower() not in IMAGE_SUFFIXES or name.startswith("."):
+            continue
+        if not (match := _NUMBERED.match(stem)):
+            return {}
+        prefixes.add(match.group(1))
+        if len(prefixes) > 1:
+            return {}
+        found[name] = int(match.group(2))
+    return found
 
 
 def _walk(

@@ -12,7 +12,7 @@ import math
 import os
 import re
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ _MOST_BYTES = 1 << 24  # of a file that are read
 _MOST_CUES = 100_000  # of a file or track; three hours of talk have 4,000
 _MOST_LETTERS = 1000  # of a cue; what is longer is no caption
 _MOST_SIDECARS = 100  # of a video
+_ITS_OWN = (FileNotFoundError, NotADirectoryError, PermissionError)  # of one file, for as long
+_NO_FILE = {errno.ENOENT, errno.ENOTSUP, errno.EISDIR, errno.ENXIO, errno.ELOOP}
 _TOUCHING = 0.1  # seconds: a cue that begins this soon after another one goes on with it
 _HEAD = 4096  # letters that tell the kind of a file
 _TEXT = {"subrip", "srt", "webvtt", "ass", "ssa", "mov_text", "text"}
@@ -137,14 +139,13 @@ def sidecars(
     for folder, asked in by_folder.items():
         mine: dict[Path, list[Sidecar]] = {video: [] for video in asked}
         try:
-            owned = _owned(folder, {video.name for video in asked})
+            owned = _owned(folder, {video.name for video in asked}, note)
             for video in asked:
                 for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
                     try:
                         mine[video].append(_sidecar(path, video, tops))
-                    except (VideoError, FileNotFoundError, RuntimeError) as error:  # links, circles
-                        reason = "is not there" if isinstance(error, OSError) else error
-                        note(f"{plain(path)} is left out: {reason}")
+                    except (VideoError, *_ITS_OWN, RuntimeError) as error:  # of links in a circle
+                        note(f"{plain(path)} is left out: {_reason(error)}")
         except OSError as error:
             note(f"Subtitles in {plain(folder)} were not looked for: {reason_of(error)}")
         else:
@@ -175,7 +176,7 @@ def _reason(error: Exception) -> str:
     return reason_of(error) if isinstance(error, OSError) else str(error)
 
 
-def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
+def _owned(folder: Path, asked: set[str], note: Callable[[str], None]) -> dict[str, list[Path]]:
     """The subtitle files of a folder by the names of their videos."""
     names = _names(folder)
     videos = {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked
@@ -192,14 +193,23 @@ def _owned(folder: Path, asked: set[str]) -> dict[str, list[Path]]:
     for name in names:
         give(folder / name, _stem(composed(name), stems))
     for place in (folder / name for name in names if name.lower() in FOLDERS):
-        for name in _names(place):
-            if composed(name) in stems:  # a folder of its own
-                for inner in _names(place / name):
-                    give(place / name / inner, composed(name))
-            else:  # where a folder has one video only, all are its own
-                only = next(iter(stems)) if len(stems) == 1 else ""
-                give(place / name, _stem(composed(name), stems) or only)
+        try:
+            for path, stem in [*_in_subs(place, stems)]:
+                give(path, stem)
+        except PermissionError as error:
+            note(f"{plain(place)} is left out: {reason_of(error)}")
     return owned
+
+
+def _in_subs(place: Path, stems: Collection[str]) -> Iterator[tuple[Path, str]]:
+    """What is in a folder ``Subs``, and the names, without suffix, of the videos it belongs to."""
+    for name in _names(place):
+        if composed(name) in stems:  # a folder of its own
+            for inner in _names(place / name):
+                yield place / name / inner, composed(name)
+        else:  # where a folder has one video only, all are its own
+            only = next(iter(stems)) if len(stems) == 1 else ""
+            yield place / name, _stem(composed(name), stems) or only
 
 
 def _names(folder: Path) -> list[str]:
@@ -291,13 +301,12 @@ def _kept(
                 raise VideoError(f"it has over {_MOST_CUES} lines")
             else:
                 kept.append(cue._replace(end=min(cue.end, duration)))
-    except FileNotFoundError:
-        note(f"{name} is left out: it is not there any longer")
-    except OSError as error:  # of the disk or the storage: another time it may be read
-        raise VideoError(f"{name} cannot be read: {reason_of(error)}", transient=True) from None
-    except VideoError as error:
+    except (VideoError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in _NO_FILE:
+            # Of the disk or the storage: another time it may be read.
+            raise VideoError(f"{name} cannot be read: {reason_of(error)}", transient=True) from None
         until = f"is read up to {timecode(kept[-1].start)}" if kept else "is left out"
-        note(f"{name} {until}: {error}")
+        note(f"{name} {until}: {_reason(error)}")
     if late:
         note(f"{name}: {counted(late, 'line')} after the end of the video left out")
     return sorted(kept)

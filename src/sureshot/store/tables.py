@@ -12,6 +12,7 @@ import contextlib
 import errno
 import math
 import os
+import re
 import shutil
 import time
 import uuid
@@ -676,7 +677,7 @@ def _fix(error: Exception, location: str, doing: str) -> str:
     if doing == "create":  # so nothing is there that could be damaged
         return f"Choose another place with {option('db')}."
     if remote.is_remote(location):
-        if says("not found"):
+        if doing != "write" and re.search(r"not found: \S*\.lance\b", text):
             return (
                 "A file of it has been deleted, and in object storage that is not repaired: "
                 "`sureshot reset` removes the index; then index your folders again."

@@ -235,7 +235,10 @@ function show(before, among) {
   choose(chosen, held && !hide && !before);
   if (before) controls()[control]?.focus({ preventScroll: true });
   if (isLost(among) && hide) $("closest").focus();
-  else if (isLost(among)) choose(before ? before.hits.length : 0);
+  else if (isLost(among)) {
+    if (before && answer.hits.length > before.hits.length) choose(before.hits.length);
+    else $("hits").children[Math.max(chosen, 0)]?.querySelector(".thumb").focus({ preventScroll: true });
+  }
   document.title = `${answer.query} · Sureshot`;
 }
 

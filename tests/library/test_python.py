@@ -106,7 +106,7 @@ def test_a_picture_in_memory_is_looked_for(films, library: Library, picture) -> 
     "none", [GREEN / 255, np.zeros(5, np.uint8), np.zeros((0, 0, 3), np.uint8), 5]
 )
 def test_what_is_no_picture_is_refused(films, none) -> None:
-    with pytest.raises(QueryError, match="A picture has no seconds; leave out --at"):
+    with pytest.raises(QueryError, match="A picture has no seconds; leave out at"):
         films.like(np.zeros((32, 32, 3), np.uint8), at=1.0)
     with pytest.raises(QueryError, match=r"What to look for is .* give a file, an image of Pillow"):
         films.like(none)

@@ -515,7 +515,7 @@ class Searcher:
         """
         if not isinstance(video, str | Path):
             if at is not None:
-                raise QueryError(f"A picture has no seconds; leave out {option('at')}.")
+                raise QueryError("A picture has no seconds; leave out at.")
             with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
                 file = save_picture(video, Path(folder, "picture.png"))
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")

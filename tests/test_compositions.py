@@ -43,6 +43,7 @@ from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import ranking, recalls, similarity
 from sureshot.research.training.loop import LOG, read_log
 from sureshot.research.training.run import validation_score
+from sureshot.store.rows import IndexSettings
 from tests.asked import asked, put
 from tests.models.systems.every import SIZES, texts, videos
 
@@ -281,6 +282,8 @@ def check_search(scorer: Scorer, tested: SplitFeatures, db: Path) -> None:
         return
     sureshot.index(paths, db=db, model=model, scenes=False, workers=1)
     searcher = open_index(db, device="cpu")
+    is_tuned = (Path(model) / "encoder").is_dir()
+    assert searcher.store.settings.still == (0.0 if is_tuned else IndexSettings().still)
     queries = [caption.text for caption in tested.split.captions]
     expected = ranking(scorer, tested)[:, :2]
     answers = searcher.search_many(queries, limit=len(paths), merge_copies=False)

@@ -16,6 +16,7 @@ from sureshot.research.scores import similarity
 from sureshot.research.training.recipe import Recipe
 from sureshot.trust.card import Calibration
 from sureshot.trust.fit import fit_card
+from tests.heard import Heard
 from tests.judged import split as split_of_photos
 from tests.trained import saved
 from tests.walls import walls
@@ -53,6 +54,20 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
     check_unseen(load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"))
     (place / "pairs.csv").unlink()
     check_unseen(load(str(folder), "cpu"), split)
+
+
+def test_a_card_is_noted_on_the_page_of_its_model_and_what_chose_the_epoch_is_said(tmp_path):
+    place, data = walls(tmp_path / "walls"), split_of_photos(tmp_path, captions=4)
+    folder = saved(tmp_path / "model", "xpool", "none")
+    recipe = Recipe.load(place / "recipe.toml").to_dict()
+    recipe["val"] = {"dataset": "pairs", "root": str(data), "split": "val"}
+    replace(Checkpoint.from_pretrained(folder), recipe=recipe).save_pretrained(folder)
+    assert "no percentages" in (folder / "README.md").read_text()
+    told = Heard()
+    calibrate(str(folder), data, cache=tmp_path / "cache", progress=told)
+    assert any("By some of them its epoch was chosen" in line for line in told.lines)
+    page = (folder / "README.md").read_text()
+    assert "no percentages" not in page and "pairs pairs.csv val, 60 videos" in page
 
 
 def test_a_split_becomes_the_card_of_a_model(tmp_path):

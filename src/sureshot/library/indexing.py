@@ -546,8 +546,13 @@ def index(
     with ExitStack() as held:
         cluster = None if ray is None else held.enter_context(on_ray(ray))
         encoder = load_searchable(settings.model, device, engine)
-        if isinstance(encoder, Retriever) and frames is None and is_new:
-            settings = replace(settings, frames=encoder.frames)
+        if isinstance(encoder, Retriever) and is_new:
+            settings = replace(
+                settings,
+                frames=encoder.frames if frames is None else frames,
+                # It was trained on frames with vectors of their own.
+                still=0.0 if encoder.is_tuned else settings.still,
+            )
         store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
         _include_again(store, include)
         store.set_excluded([as_pattern(pattern) for pattern in exclude], excluded=True)

@@ -468,6 +468,7 @@ class Retriever(ModelSimilarity):
         self.frame_size = encoder.frame_size
         self.vocabulary: Vocabulary | None = None
         self.frames = checkpoint.encoder.frames
+        self.is_tuned = checkpoint.tuned is not None  # the encoder was trained with the system
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
 
     @cached_property

@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from sureshot.datasets import check_disjoint
 from sureshot.datasets.questions import Questions, frequent, load_questions, read_vocabulary
 from sureshot.datasets.split import Caption, Item, Split
-from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.errors import ModelError, QueryError, SureshotError, VideoError
 from sureshot.files import replace_file, write_json, write_text
 from sureshot.models.checkpoint import Checkpoint, read_config
 from sureshot.models.encoders import Encoder, load_encoder
@@ -33,6 +33,7 @@ from sureshot.models.model import Model, StemConfig, frozen
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
+from sureshot.paths import exists_at, expand
 from sureshot.progress import Progress
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import code_texts, code_videos
@@ -54,6 +55,7 @@ from sureshot.research.training.run import (
     open_recipe,
 )
 from sureshot.settings import Ranged, Within, build, to_values
+from sureshot.text import plain
 
 FORMAT = 1
 CONFIG, WEIGHTS, CARD, RETRIEVAL = "answers.json", "head.safetensors", "README.md", "retrieval"
@@ -679,7 +681,9 @@ class Answerer:
         """
         if not question.strip():
             raise QueryError("The question is empty; ask something, such as: what is he doing?")
-        path = Path(video)
+        path = expand(video)
+        if not exists_at(path):
+            raise VideoError(f"{plain(path)} does not exist.")
         split = Split(
             dataset="question",
             name="test",

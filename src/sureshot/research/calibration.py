@@ -7,14 +7,16 @@ import numpy as np
 
 from sureshot.datasets import NAMES, Caption, Split
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
-from sureshot.files import CARD
+from sureshot.files import CARD, write_text
 from sureshot.media.discover import PHOTO_SUFFIXES
-from sureshot.models.huggingface import is_hub_name
+from sureshot.models.huggingface import README, is_hub_name
 from sureshot.models.load import Scorer, load
+from sureshot.models.model_card import model_card
 from sureshot.paths import absolute, exists_at, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     check_experts,
+    chosen_splits,
     encode,
     read_source,
     shared_videos,
@@ -77,6 +79,8 @@ def calibrate(
         file = card_of_model(scorer) if to is None else absolute(to)
     tested = read_source(source, notes)
     check_unseen(scorer, tested)
+    for shared in shared_videos(lambda: chosen_splits(scorer), tested):
+        notes.line(f"! By some of them its epoch was chosen. {shared}")
     features = encode(tested, scorer, notes, cache=cache)
     kinds_asked = asked(scorer, features, cache)
     card = fit_card(
@@ -90,7 +94,12 @@ def calibrate(
         photos=all(item.path.suffix.lower() in PHOTO_SUFFIXES for item in features.split.items),
     )
     done = Calibrated(card=card, gallery=len(features.videos))
-    return done if file is None else done.saved(file)
+    if file is None:
+        return done
+    done = done.saved(file)
+    if scorer.model is not None and file.parent == expand(scorer.name):
+        write_text(file.parent / README, model_card(file.parent))  # which says what was measured
+    return done
 
 
 def asked(scorer: Scorer, features: SplitFeatures, cache: Path | None) -> list[Labelled]:

@@ -166,6 +166,8 @@ class Task(ABC):
         """
         # What would be refused after all videos have been encoded is refused before.
         loop.check_new(folder, resume=resume)
+        if resume and not (folder / loop.STATE).exists():
+            notes.line(f"There is no run in {folder} to go on with, so it begins.")
         with loop.claimed(folder):
             return self._run(folder, notes, resume, cache, frames, bank)
 

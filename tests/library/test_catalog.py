@@ -247,6 +247,9 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
     assert answer.warnings == (
         "Nothing is indexed at or below /v, that lasts 1 h or longer, dated 2020-01-01 or before.",
     )
+    for until, said in ((date(1999, 1, 2), "dated 1999-01-02"), (date(1999, 1, 3), "dated from")):
+        answer = searcher.search("red", since=date(1999, 1, 2), until=until)
+        assert answer.warnings[0].startswith(f"Nothing is indexed {said}")
 
 
 @pytest.mark.parametrize(

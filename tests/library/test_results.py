@@ -145,6 +145,13 @@ def backwards(found):
             "not in your videos.",
         ),
         (sure("confident", 0.998, 0.999), "Over 99% sure that the first result is right."),
+        # 99.4 and 0.4 and 0.2: what rounding leaves is no share of its own.
+        (sure("confident", 0.994, 0.996), "Over 99% sure that the first result is right."),
+        (
+            sure("several plausible", 0.33, 0.44, expected=3.0),
+            "Not sure: 33% that the first result is right, 11% that only a later one is, 56% that "
+            "it's not in your videos. If it's there, it's among the first 19 in 90% of searches.",
+        ),
         (
             sure("several plausible"),
             "Not sure: 57% that the first result is right, 23% that only a later one is, 20% that "

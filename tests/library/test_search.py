@@ -88,6 +88,13 @@ def test_hits_are_ranked_and_have_frames_with_scores_of_their_own(searcher):
         assert found(searcher.search("red car", limit=limit)) == found(answer)[:limit]
 
 
+def test_the_name_of_a_file_is_looked_for_among_names_alone(searcher):
+    named = searcher.search("RED.mp4")
+    assert [name.path.name for name in named.names] == ["red.mp4"] and not named.hits
+    assert "Only names were searched" in named.warnings[0]
+    assert searcher.search("red").hits  # which may mean the colour
+
+
 def test_a_copy_of_half_the_size_shares_a_row_unless_asked_not_to(searcher):
     answer = searcher.search("white")
     assert {answer[0].path.stem, *(c.path.stem for c in answer[0].copies)} == {"tape", "copy"}

@@ -248,6 +248,11 @@ def test_what_cannot_be_asked_for_is_refused_and_nothing_found_is_said(camera, t
             export(answer(hit(camera)), tmp_path, format="csv", **wrong)
     with pytest.raises(ArgumentError, match="--pad is -1"):
         hit(camera).clip(tmp_path / "a.mp4", pad=-1)
+    for name in ("goals.csv", "goal.mp4"):
+        with pytest.raises(
+            ArgumentError, match=rf"--to {name} is named like a file; name the folder"
+        ):
+            export(answer(hit(camera)), tmp_path / name, format="csv")
     assert export(answer(), tmp_path).remark == "Nothing was found, so nothing was written."
 
 

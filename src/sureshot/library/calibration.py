@@ -174,7 +174,8 @@ def _adapted(
         besides = f" besides {words} about words, which they don't learn from" if words else ""
         raise SureshotError(
             f"{plain(file)} has {counted(len(labels), 'judged query', 'judged queries')}{besides}; "
-            f"{needed} are needed. Judge some more with `sureshot judge`{'' if card else other}."
+            f"{needed} are needed. Judge some more with `sureshot search QUERY --judge`"
+            f"{'' if card else other}."
         )
     known = []
     for number, label in enumerate(labels, 1):

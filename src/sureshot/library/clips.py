@@ -34,6 +34,7 @@ from sureshot.library.results import (
 )
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import (
+    FORMATS,
     PLAYED,
     check_format,
     read_moment,
@@ -55,7 +56,7 @@ from sureshot.media.excerpt import (
 from sureshot.media.frames import read_image
 from sureshot.media.lines import Line
 from sureshot.media.video import frames_at, naming
-from sureshot.paths import absolute, expand, is_taken
+from sureshot.paths import absolute, expand, is_folder_at, is_taken
 from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
@@ -134,6 +135,12 @@ def export(
     if not 0 <= min < 1:
         raise ArgumentError(f"{option('min')} is {min:g}; it must be 0 or more and below 1.")
     folder = absolute(to)
+    suffixes = {".mp4", *(suffix for suffix, _ in FORMATS.values())}
+    if folder.suffix.lower() in suffixes and not is_folder_at(folder):
+        raise ArgumentError(
+            f"{option('to', plain(folder.name))} is named like a file; name the folder that the "
+            "files go into."
+        )
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

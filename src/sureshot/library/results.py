@@ -440,7 +440,7 @@ class Answer:
         if known is None or self.present is None:
             return ("No percentages", f": {self.unrated}") if self.unrated else NOT_CALIBRATED
         first, absent = round(100 * known.right), round(100 * (1 - self.present))
-        later = max(0, 100 - first - absent)
+        later = 0 if known.right > 0.99 else max(0, 100 - first - absent)
         chances = [
             (known.right, first, f"that {self._first} is right"),
             (later / 100, later, f"that only {'a later' if self._is_ranked else 'another'} one is"),
@@ -472,8 +472,8 @@ class Answer:
 
     @property
     def _many(self) -> str:
-        """That many are or may be right, where the percentages add up to that; else empty."""
-        if self.confidence is None or self.confidence.expected < _MANY:
+        """That many are or may be right, where they add up to that and may be here; else empty."""
+        if not (known := self.confidence) or known.expected < _MANY or (self.present or 0) < 0.5:
             return ""
         several = len({hit.path for hit in self.hits}) > 1
         seem = "seem to" if (self.present or 0.0) >= CONFIDENT else "may"

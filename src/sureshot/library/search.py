@@ -26,7 +26,7 @@ from sureshot.library.query_checks import (
     usual_prior,
 )
 from sureshot.library.ranking import Candidates, Moment, Query, Ranking
-from sureshot.library.results import Answer, Description, Descriptions
+from sureshot.library.results import Answer, Description, Descriptions, NameMatch
 from sureshot.library.spelling import corrected
 from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort, newest_first
 from sureshot.library.video_list import VideoPage, split_failed, videos
@@ -615,7 +615,8 @@ class Searcher:
             alone: whether pictures are left out where names match and the model knows no word.
         """
         names, found = self._names.matches(typed, asked.folder)
-        only = alone and found > 0 and is_foreign(self.encoder, asked.text)
+        meant = found > 0 and (is_foreign(self.encoder, asked.text) or _is_name(typed, names))
+        only = alone and meant
         warnings = [_ONLY_NAMES] if only else [*asked.warnings]
         if typed == asked.text:
             typed = ""
@@ -702,6 +703,19 @@ def _as_phrase(query: Query, phrase: str) -> Query:
 
 def _apart(ranking: Ranking) -> list[Moment]:
     return ranking.looked.copies.folded(ranking.moments, _FOLDED)
+
+
+def _is_name(typed: str, names: Sequence[NameMatch]) -> bool:
+    """Whether a query is the name of a video: with its ending, or one with a number, as cameras do.
+
+    ``red`` may mean the colour where there is a ``red.mp4``.
+    """
+    asked = typed.strip().casefold()
+    for path in (name.path for name in names if name.videos is None):
+        stem = path.stem.casefold()
+        if asked == path.name.casefold() or (asked == stem and any(map(str.isdigit, stem))):
+            return True
+    return False
 
 
 def _finished(answer: Answer, asked: Query) -> Answer:

@@ -55,8 +55,7 @@ class VideoFilter:
         parts = [
             *([] if longer is None else [f"that lasts {duration(longer)} or longer"]),
             *([] if shorter is None else [f"that lasts {duration(shorter)} or less"]),
-            *([] if since is None else [f"dated {since} or later"]),
-            *([] if until is None else [f"dated {until} or before"]),
+            *_days(since, until),
         ]
         if not parts:
             return place
@@ -120,3 +119,9 @@ def _day(day: date | str | None, name: str) -> date | None:
                 f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
             ) from None
     return day
+
+
+def _days(since: date | None, until: date | None) -> list[str]:
+    if since and until:
+        return [f"dated {since}" if since == until else f"dated from {since} to {until}"]
+    return [f"dated {since} or later"] if since else [f"dated {until} or before"] if until else []

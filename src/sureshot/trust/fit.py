@@ -699,8 +699,9 @@ class Calibrated:
             said = f"They assume that {percent(card.prior)} of searches are for what is here."
             right, before, after = personal.right, personal.before, personal.after
             if right is not None and before is not None and after is not None:
+                share = {0.0: "none", 1.0: "all"}.get(right, percent(right))  # there may be four
                 said = (
-                    f"Where it was here, the first hit was right in {percent(right)} of these "
+                    f"Where it was here, the first hit was right in {share} of these "
                     f"searches. The percentages said {percent(before)} before and say "
                     f"{percent(after)} now. {said}"
                 )

@@ -57,8 +57,8 @@ def find_videos(
 
     Sub-folders are searched as well. What is named by the id wins over what is named by another
     spelling; a file whose name is the whole id over one that adds the extension of a video, that
-    over a folder of frames, and that over other extensions; of two alike, the one nearer to the
-    folder.
+    over a folder of frames; of two alike, the one nearer to the folder. Other extensions come after
+    all of these, and count in the first folder with videos alone.
 
     Args:
         names: other spellings that the file of each id may have.

@@ -329,7 +329,7 @@ class Run:
         or elsewhere, goes with the file.
         """
         tops = frozenset(self._tops)
-        here = frozenset(top for top in self._tops if _may_be_asked(top))
+        here = frozenset(top for top in self._tops if _is_there(top))
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
         dropped: list[VideoRecord] = []
@@ -391,8 +391,8 @@ def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:
     return (record.size, record.mtime_ns) == (now.size, now.mtime_ns)
 
 
-def _may_be_asked(path: Path) -> bool:
-    """Whether something is at a path; no, too, where its storage cannot be asked."""
+def _is_there(path: Path) -> bool:
+    """Whether something is at a path; False, too, where its storage cannot be asked."""
     try:
         return exists_at(path)
     except SureshotError:
@@ -521,7 +521,7 @@ def index(
     exclude, include = (list(map(str, as_list(given))) for given in (exclude, include))
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
-    if not any(map(_may_be_asked, chosen)):
+    if not any(map(_is_there, chosen)):
         missing = ", ".join(plain(path) for path in chosen if not exists_at(path))
         raise QueryError(f"There is nothing at {missing}; name videos or folders that hold some.")
     place = index_place(db)

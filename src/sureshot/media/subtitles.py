@@ -281,8 +281,9 @@ def read(
                 seen.add(key)
                 yield cue
 
+    delay = picture_delay(video) if files else 0.0
     for file in files:
-        yield from new(_of_file(file, picture_delay(video)), plain(file.path.name))
+        yield from new(_of_file(file, delay), plain(file.path.name))
     for number, cues in enumerate(_embedded(video, note), 1):
         yield from new(iter(cues), f"subtitle track {number}")
 

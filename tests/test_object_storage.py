@@ -283,6 +283,19 @@ def test_an_object_is_not_replaced_unasked(films, library, capsys) -> None:
 
 def test_clips_and_pictures_of_hits_go_into_a_bucket(films, library, capsys) -> None:
     asked = ["red", "--db", str(library.db), "-k", "1"]
+    sureshot.index("s3://films/my films/red.mp4", db="s3://films/own", **MADE)
+    of_bucket = [
+        "export",
+        "red",
+        "--db",
+        "s3://films/own",
+        "--as",
+        "m3u",
+        "--to",
+        "s3://films/list",
+    ]
+    assert command(of_bucket) == 1 and not films.keys("list/")
+    assert "in object storage, which players do not reach" in capsys.readouterr().out
     assert command(["export", *asked, "--to", "s3://films/out"]) == 0
     (clip,) = films.keys("out/")
     assert clip.endswith(".mp4")

@@ -420,6 +420,8 @@ def timelines(
         try:
             if format in PLAYED and is_folder_at(moment.hit.path):
                 raise VideoError(moment.fault)
+            if format in PLAYED and "://" in str(moment.hit.path):
+                raise VideoError("is in object storage, which players do not reach; export clips")
             if format not in (*PLAYED, "csv"):
                 rate = moment.counted.rate
                 if format == "edl" and kept and rate != (one := kept[0].counted.rate):

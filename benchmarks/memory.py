@@ -25,8 +25,8 @@ import numpy as np
 
 from benchmarks.data import folder
 from sureshot.library.encoding import EncodedVideo, encode_videos
+from sureshot.library.index_result import Indexed
 from sureshot.library.indexing import ingest
-from sureshot.library.results import Indexed
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.toy import TinyEncoder

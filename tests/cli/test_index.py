@@ -14,7 +14,7 @@ import pytest
 from sureshot.cli import index as module
 from sureshot.cli import terminal
 from sureshot.cli.terminal import console
-from sureshot.library.results import Indexed, IndexProgress
+from sureshot.library.index_result import Indexed, IndexProgress
 from sureshot.store.rows import Decode
 from tests.cli.terminal import COMMAND, in_terminal
 from tests.clips import coloured

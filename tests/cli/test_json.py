@@ -10,7 +10,7 @@ import pickle
 import pytest
 
 from sureshot.cli.app import run
-from sureshot.library import catalog, clips, doctor, judging, results, video_list
+from sureshot.library import catalog, clips, doctor, index_result, judging, results, video_list
 from sureshot.metrics import intervals, published, ranks
 from sureshot.metrics import report as metrics_report
 from sureshot.research import answer_report, answers, evaluation, features, synthetic
@@ -50,7 +50,7 @@ SOURCES = {
     "search": (results,),
     "describe": (results,),
     "export": (clips, results),
-    "index": (results,),
+    "index": (index_result,),
     "list": (video_list.VideoPage, rows.VideoRecord, results.NameMatch),
     "status": (catalog,),
     "judge": (judging,),

@@ -11,8 +11,8 @@ from typing import Any
 from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
 from sureshot.library.catalog import remove, reset, status
+from sureshot.library.index_result import Indexed
 from sureshot.library.judging import judge_again
-from sureshot.library.results import Indexed
 from sureshot.library.search import describe, open_index
 from sureshot.research.training.run import train
 from sureshot.store.index import Store

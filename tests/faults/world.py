@@ -17,8 +17,8 @@ import pytest
 from sureshot.errors import SureshotError
 from sureshot.library.calibration import calibrate
 from sureshot.library.catalog import remove
+from sureshot.library.index_result import Indexed
 from sureshot.library.indexing import index as ingest_all
-from sureshot.library.results import Indexed
 from sureshot.library.search import open_index
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store import vector_search

@@ -16,8 +16,8 @@ import sureshot
 from sureshot.errors import QueryError, StoreError, SureshotError
 from sureshot.library import indexing, status
 from sureshot.library.encoding import VideoProgress
+from sureshot.library.index_result import Indexed
 from sureshot.library.indexing import Run, index, ingest
-from sureshot.library.results import Indexed
 from sureshot.library.search import Searcher
 from sureshot.media import discover
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder

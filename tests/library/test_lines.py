@@ -4,7 +4,7 @@ import pytest
 
 import sureshot
 from sureshot.errors import ArgumentError
-from sureshot.library.results import IndexProgress
+from sureshot.library.index_result import IndexProgress
 from sureshot.media import picture_text, speech
 from sureshot.store.index import Store
 from tests.clips import film

@@ -105,6 +105,20 @@ def test_what_a_model_of_pictures_does_not_see_is_said(text, said):
     assert said in limits(text, SMALL)
 
 
+def test_a_date_is_answered_with_the_options_for_it():
+    said = limits("cats on a sofa in July 2023", SMALL)
+    assert said.endswith("recorded then, add --since 2023-07-01 --until 2023-07-31.")
+    assert "names" not in limits("a tree in December", SMALL)
+    assert "--since" not in limits("a meeting at 5 pm", SMALL)
+
+
+def test_of_another_language_nothing_else_is_said():
+    encoder = TinyEncoder()
+    encoder.vocabulary = SMALL
+    (said,) = warned("ein Hund am Strand mit Emma", encoder=encoder)
+    assert "English" in said
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sureshot.library.index_result import Indexed
 from sureshot.library.results import (
     Answer,
     Confidence,
@@ -17,7 +18,6 @@ from sureshot.library.results import (
     Descriptions,
     FrameScore,
     Hit,
-    Indexed,
     Piece,
     Status,
     json_text,

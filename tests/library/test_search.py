@@ -181,6 +181,27 @@ def test_folding_asks_for_more_candidates_until_there_are_enough(tmp_path):
     assert len(answer[0].copies) == 6
 
 
+def test_a_copy_that_is_there_takes_the_place_of_a_hit_whose_file_is_gone(tmp_path):
+    videos = _folder(tmp_path / "v")
+    film(videos / "a.mp4", blocks(8, ["red", "white"]), rate=4)
+    for number in range(2):
+        shutil.copy(videos / "a.mp4", videos / f"a{number}.mp4")
+    index(str(tmp_path / "index"), videos)
+    searcher = open_index(tmp_path / "index")
+    before = searcher.search("red")[0]
+    gone = [before.path, before.copies[0].path]
+    for path in gone:
+        path.unlink()
+    answer = searcher.search("red")
+    assert answer[0].path == before.copies[1].path and not answer[0].missing
+    assert (answer[0].start, answer[0].end) == (before.start, before.end)
+    assert {copy.path: copy.mark for copy in answer[0].copies} == dict.fromkeys(gone, " (gone)")
+    assert answer[0].frame().size and not answer.warnings
+    answer[0].path.unlink()
+    answer = searcher.search("red")
+    assert answer[0].path == before.path and answer[0].missing
+
+
 def test_copies_without_end_are_not_looked_through_to_the_last(tmp_path, monkeypatch):
     red, white = (TinyEncoder().encode_texts([c]).sentence[0] for c in ("red", "white"))
     picture = random_windows(1, frames=1)[0].signatures

@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from sureshot.errors import ArgumentError
 from sureshot.library.catalog import status
-from sureshot.library.results import Indexed
+from sureshot.library.index_result import Indexed
 from sureshot.web.index_worker import Worker
 from sureshot.web.jobs import Jobs, JobValues, Roots
 from sureshot.web.media import ClipCache

@@ -30,7 +30,7 @@ from sureshot.paths import absolute
 from sureshot.text import counted, duration, plain
 
 if TYPE_CHECKING:
-    from sureshot.library.results import Indexed
+    from sureshot.library.index_result import Indexed
 
 Decoded = Literal["auto", "all", "keyframes"]
 Words = Literal["none", "subtitles", "all"]
@@ -266,7 +266,7 @@ def _print_words(out: Console, result: "Indexed") -> None:
 
 def _shown_in(bar: Bar, first: str = "") -> Callable[["Indexed"], None]:
     """Shows an indexing run in a bar, after a first sentence."""
-    from sureshot.library.results import IndexProgress
+    from sureshot.library.index_result import IndexProgress
 
     now, begin = IndexProgress(), [first] if first else []
 

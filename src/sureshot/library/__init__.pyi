@@ -9,13 +9,13 @@ from .clips import Exported as Exported
 from .clips import export as export
 from .doctor import Check as Check
 from .doctor import examine as examine
+from .index_result import Indexed as Indexed
 from .indexing import index as index
 from .judging import JudgingSession as JudgingSession
 from .judging import judge as judge
 from .judging import judge_again as judge_again
 from .results import Answer as Answer
 from .results import Hit as Hit
-from .results import Indexed as Indexed
 from .search import Searcher as Searcher
 from .search import describe as describe
 from .search import open_index as open_index

@@ -27,9 +27,9 @@ from sureshot.library.encoding import (
     pack_videos,
     record_of,
 )
+from sureshot.library.index_result import Indexed
 from sureshot.library.lines import Wanted, Words, check_words, read_words
 from sureshot.library.ray_workers import RayPool, on_ray
-from sureshot.library.results import Indexed
 from sureshot.media.discover import (
     PHOTO_SUFFIXES,
     VIDEO_SUFFIXES,

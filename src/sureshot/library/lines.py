@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 
 from sureshot.errors import ArgumentError, SureshotError, VideoError, first_line, option
-from sureshot.library.results import Indexed
+from sureshot.library.index_result import Indexed
 from sureshot.media import lines, subtitles
 from sureshot.media.discover import Source as VideoSource
 from sureshot.media.lines import SOURCES, TITLES, Line, Source

@@ -1,14 +1,16 @@
 """Queries as people type them: cleaned, times read, and what a user should know about a text."""
 
+import calendar
 import functools
 import math
 import os
 import re
 import unicodedata
 from collections.abc import Container, Sequence
+from datetime import date
 from importlib.resources import files
 
-from sureshot.errors import QueryError
+from sureshot.errors import QueryError, option
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.models.encoders.base import Vocabulary
 from sureshot.text import is_empty_word, other_script, plain
@@ -159,8 +161,14 @@ _LANGUAGES = """
     latin mandarin polish portuguese punjabi russian spanish swedish tamil turkish urdu vietnamese
 """
 _LANGUAGE = f"(?:{'|'.join(_LANGUAGES.split())})"
-_MONTHS = "january|february|april|june|july|august|september|october|november|december"
+_MONTHS = [name.lower() for name in calendar.month_name[1:]]
+_PLAIN = [month for month in _MONTHS if month not in ("march", "may")]  # months, nothing else
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
+_DATE = re.compile(  # a month may have a day, before or after it
+    rf"(?:(?<!\w)(?:(\d\d?)(?:st|nd|rd|th)? (?:of )?)?({'|'.join(_MONTHS)})"
+    r"(?: (\d\d?)(?:st|nd|rd|th)?)?,? (?:of )?)?(?<!\w)((?:19|20)\d\d)(?!\w)",
+    re.I,
+)
 _PERIODS = "day|week|weekend|month|year|night|spring|summer|autumn|fall|winter"
 FIRST_NAMES = """
     adam alice andrew angela anna anne barbara ben carol caroline charlie charlotte chris
@@ -171,6 +179,7 @@ FIRST_NAMES = """
     william
 """
 _NEGATION = "does not understand {}"
+_WHEN = "knows no dates or times ({})"
 # What a picture does not show, by what this model lacks: the words it is asked for with.
 _LIMITS = {
     _NEGATION: r"not|no|without|never|nobody|nothing|none|neither|except|\w+n['’]t",
@@ -183,10 +192,10 @@ _LIMITS = {
         rf"{_TALKS} (?:\w+ )?about|{_TALKS} (?:in )?{_LANGUAGE}|(?<!that )says?|said|saying"
         r"|mention(?:s|ing)?|discuss(?:es|ing)?|speech(?:es)?|accent"
     ),
-    "knows no dates or times ({})": (
+    _WHEN: (
         rf"yesterday|today|tomorrow|tonight|(?:last|this|next) (?:{_PERIODS})"
-        rf"|\w+ (?:{_PERIODS})s? ago|(?:19|20)\d\d|{_MONTHS}|{_DAYS}|\d\d?:\d\d"
-        r"|\d\d? ?(?:am|pm)|o['’]clock"
+        rf"|\w+ (?:{_PERIODS})s? ago|(?:19|20)\d\d|{'|'.join(_PLAIN)}|{_DAYS}"
+        r"|\d\d?:\d\d|\d\d? ?(?:am|pm)|o['’]clock"
     ),
 }
 _LIMITS_OF_SMALL = {
@@ -210,7 +219,7 @@ def _limits(of_small: bool) -> dict[str, re.Pattern[str]]:
 
 
 def limits(text: str, vocabulary: Vocabulary | None) -> str:
-    """What of a query no model of pictures sees, in a sentence; empty where nothing was found.
+    """What of a query no model of pictures sees, in sentences; empty where nothing was found.
 
     Args:
         vocabulary: that of a small model, which cannot read, count or tell people apart either.
@@ -221,12 +230,39 @@ def limits(text: str, vocabulary: Vocabulary | None) -> str:
             found[lack] = match[0]
     if vocabulary is not None:
         for word in _CAPITAL.findall(text):
-            if vocabulary.captions.get(word.lower(), 0) < _KNOWN_NAME:
+            known = word.lower() in _MONTHS or re.fullmatch(_DAYS, word, re.I)
+            if not known and vocabulary.captions.get(word.lower(), 0) < _KNOWN_NAME:
                 found.setdefault("knows few names ({})", word)
     lacks = [lack.format(f"“{plain(word)}”") for lack, word in found.items()]
     if not lacks:
         return ""
-    return f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
+    said = f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
+    if _WHEN in found and not re.search(r":|\d ?[ap]m|clock", found[_WHEN], re.I):
+        said += f" {_recorded(text)}"
+    return said
+
+
+def _recorded(text: str) -> str:
+    """A sentence on the options for videos of the first year, month or day in a text.
+
+    Examples:
+        >>> _recorded("cats in July 2023")
+        'For videos recorded then, add --since 2023-07-01 --until 2023-07-31.'
+        >>> _recorded("5th of may 2021").partition("add ")[2]
+        '--since 2021-05-05 --until 2021-05-05.'
+        >>> _recorded("christmas")
+        'For videos recorded on certain days, add --since and --until.'
+    """
+    if not (found := _DATE.search(text)):
+        return f"For videos recorded on certain days, add {option('since')} and {option('until')}."
+    before, month, after, year = found.groups()
+    first, last = (_MONTHS.index(month.lower()) + 1,) * 2 if month else (1, 12)
+    days = calendar.monthrange(int(year), last)[1]
+    day = int(before or after or 0)
+    one, other = (day, day) if 0 < day <= days else (1, days)
+    since, until = date(int(year), first, one), date(int(year), last, other)
+    options = f"{option('since', str(since))} {option('until', str(until))}"
+    return f"For videos recorded then, add {options}."
 
 
 def is_negated(text: str) -> bool:
@@ -254,7 +290,11 @@ def text_warnings(
         texts: cleaned.
         features: what the encoder made of them.
     """
-    lacks = (limits(text, encoder.vocabulary) for text in texts)
+    strange = [encoder.latin_only and (other_script(t) or looks_foreign(t)) for t in texts]
+    lacks = (
+        "" if foreign else limits(text, encoder.vocabulary)
+        for text, foreign in zip(texts, strange, strict=True)
+    )
     warnings = list(dict.fromkeys(filter(None, lacks)))
     if features.truncated.any():
         longest = features.mask.shape[1]
@@ -265,7 +305,7 @@ def text_warnings(
     knows = f"{encoder.name!r} knows English only"
     if encoder.latin_only and any(other_script(text) for text in texts):
         warnings.append(f"The model {knows}; this answer is guesswork. {_REMEDY}")
-    elif encoder.latin_only and any(looks_foreign(text) for text in texts):
+    elif any(strange):
         warnings.append(f"This does not look like English, and the model {knows}. {_REMEDY}")
     elif encoder.vocabulary is not None:
         found = [unknown_words(text, encoder.vocabulary.captions) for text in texts]

@@ -17,6 +17,7 @@ from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
 from sureshot.models.similarity import Similarity
+from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import StoredWindows, union
 from sureshot.store.vector_search import Selection, said
@@ -48,6 +49,17 @@ class Moment:
     score: float
     copies: list["Moment"] = field(default_factory=list)
     pieces: list["Moment"] = field(default_factory=list)
+
+    def from_what_is_there(self) -> "Moment":
+        """The same pictures in the first copy whose file is there, where this one's is gone."""
+        if not self.copies or not is_gone(self.path):
+            return self
+        there = next((copy for copy in self.copies if not is_gone(copy.path)), None)
+        if there is None:
+            return self
+        gone = replace(self, copies=[], pieces=[])
+        others = [gone, *(copy for copy in self.copies if copy is not there)]
+        return replace(there, score=self.score, copies=others)
 
     def resumes(self, other: "Moment") -> bool:
         """Whether another moment of the video is at most half a minute from a piece of this."""
@@ -398,6 +410,7 @@ class Ranking:
     def scored(self, moments: Sequence[Moment]) -> tuple[Hit, ...]:
         """Moments of these windows as hits, with a score of its own for each frame."""
         codes, times, mask = self.query.codes, self.looked.windows.times, self.looked.windows.mask
+        moments = [moment.from_what_is_there() for moment in moments]
         return tuple(
             Hit(
                 rank=rank,
@@ -414,7 +427,7 @@ class Ranking:
                         strict=True,
                     )
                 ),
-                copies=tuple(Copy(copy.path, copy.start, copy.end) for copy in moment.copies),
+                copies=tuple(copy_at(copy.path, copy.start, copy.end) for copy in moment.copies),
                 pieces=tuple(Piece(piece.start, piece.end) for piece in moment.pieces),
                 missing=(gone := is_gone(moment.path)),
                 away=gone and is_away(moment.path),
@@ -439,6 +452,12 @@ class Ranking:
         return [
             f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."
         ]
+
+
+def copy_at(path: Path, start: float, end: float) -> Copy:
+    """A copy of a hit, and whether its file is there; storage is not asked, as a hit has many."""
+    gone = not isinstance(path, ObjectPath) and is_gone(path)
+    return Copy(path, start, end, missing=gone, away=gone and is_away(path))
 
 
 def few_hits(hits: int, limit: int) -> str:

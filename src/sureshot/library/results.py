@@ -2,23 +2,20 @@
 
 import html
 import json
-import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sureshot.errors import SureshotError, option
-from sureshot.media.lines import TITLES, Source
+from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
 from sureshot.text import (
     counted,
-    duration,
     percent,
     plain,
     printable,
-    time_left,
     time_range,
     timecode,
 )
@@ -77,17 +74,28 @@ class Copy:
     Attributes:
         path: the file.
         start, end: seconds from the start of the video.
+        missing: whether the file is gone; false of objects, as storage is not asked for copies.
+        away: whether its whole folder or disk is not there, so that it may come back.
     """
 
     path: Path
     start: float
     end: float
+    missing: bool = False
+    away: bool = False
+
+    @property
+    def mark(self) -> str:
+        """What follows a path whose file is not there; empty for others."""
+        return absence(missing=self.missing, away=self.away)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         return {
             "id": video_id(self.path),
             "path": printable(self.path),
+            "missing": self.missing,
+            "away": self.away,
             "start": round(self.start, 3),
             "end": round(self.end, 3),
             "text": time_range(self.start, self.end),
@@ -168,7 +176,7 @@ class Hit:
 
     Attributes:
         rank: 1 is the best.
-        path: the file.
+        path: the file; where it is gone, one of its copies that is there takes its place.
         start, end: seconds from the start of the video.
         score: similarity of the moment's best window to the query, in [-1, 1]; higher is better.
             It orders moments of one answer. It is not a probability, and 0.3 for one query
@@ -718,183 +726,3 @@ def json_text(values: dict[str, Any], *, ascii_only: bool = False) -> str:
         return text
     # json.dumps escapes one character as its \u sequence, which every reader undoes.
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
-
-
-@dataclass(slots=True, repr=False)
-class Indexed:
-    """What a run did; passed to ``progress`` as it grows, and returned at the end.
-
-    Attributes:
-        index: where the index is.
-        found: videos at or below the paths.
-        bytes_found: their size.
-        bytes_done: size of those dealt with, for progress.
-        bytes_begun: bytes encoded so far, about, of the videos being encoded now.
-        seconds_begun: length encoded so far of the videos being encoded now.
-        indexed: videos decoded, encoded and written.
-        unchanged: videos that the index already had.
-        moved: videos found again under another name, not encoded again.
-        copied: videos whose content was already there under another name.
-        failed: paths that could not be indexed, with reasons.
-        notes: paths that were indexed in spite of some damage, with what it was.
-        known_failures: files that failed in an earlier run, unchanged since, not tried again.
-        pruned: videos removed because their files are gone.
-        excluded: files and folders passed over, as patterns exclude them.
-        forgotten: indexed videos removed because patterns exclude them.
-        missing: videos whose files are gone and which stay until ``prune``.
-        away: videos whose folder or disk is not there now, which stay in any case.
-        windows: windows written.
-        seconds: length of the videos indexed.
-        elapsed: seconds the run took.
-        lines: lines of words that were read, by their source.
-        worded: videos with lines in the index now, of those found, by their source.
-        unread: seconds of video whose words could be read, by their source, but are not asked for.
-        left_out: videos with subtitles that could not be read, or not to their end, and why.
-        reading: the source of words that is read now, for progress; empty before.
-        read_seconds: seconds of video that were read for it, of ``to_read``.
-        current: the video dealt with last.
-        interrupted: whether the run was stopped before its end.
-        warnings: what the user should know about the index.
-        engine: what computed the frames, ``onnxruntime``, ``openvino`` or ``torch``; empty where
-            none were, or where the model leaves no choice.
-    """
-
-    index: str = ""
-    found: int = 0
-    bytes_found: int = 0
-    bytes_done: int = 0
-    bytes_begun: int = 0
-    seconds_begun: float = 0.0
-    indexed: int = 0
-    unchanged: int = 0
-    moved: int = 0
-    copied: int = 0
-    failed: list[tuple[Path, str]] = field(default_factory=list)
-    notes: list[tuple[Path, str]] = field(default_factory=list)
-    known_failures: int = 0
-    pruned: int = 0
-    excluded: int = 0
-    forgotten: int = 0
-    missing: int = 0
-    away: int = 0
-    windows: int = 0
-    seconds: float = 0.0
-    elapsed: float = 0.0
-    lines: dict[str, int] = field(default_factory=dict)
-    worded: dict[str, int] = field(default_factory=dict)
-    unread: dict[str, float] = field(default_factory=dict)
-    left_out: list[tuple[Path, str]] = field(default_factory=list)
-    reading: Source | Literal[""] = ""
-    read_seconds: float = 0.0
-    to_read: float = 0.0
-    current: Path | None = None
-    interrupted: bool = False
-    warnings: list[str] = field(default_factory=list)
-    engine: str = ""
-
-    @property
-    def decoded(self) -> float:
-        """Seconds of video that this run has encoded, of videos not yet complete too."""
-        return self.seconds + self.seconds_begun
-
-    @property
-    def speed(self) -> float:
-        """Seconds of video encoded in a second, since the run began."""
-        return self.decoded / max(self.elapsed, 1e-9)
-
-    @property
-    def engine_title(self) -> str:
-        """What computed the frames, by the name that its makers give it; empty for nothing."""
-        from sureshot.models.encoders.engines import TITLES
-
-        return TITLES.get(self.engine, self.engine)
-
-    @property
-    def summary(self) -> str:
-        """How many videos were found, and what became of them."""
-        parts = [
-            f"{self.indexed} indexed" if self.indexed else "nothing new",
-            f"{self.unchanged} unchanged" if self.unchanged else "",
-            f"{self.moved} moved" if self.moved else "",
-            f"{self.copied} with the content of another" if self.copied else "",
-            f"{len(self.failed)} failed" if self.failed else "",
-            f"{self.known_failures} failed before" if self.known_failures else "",
-        ]
-        return f"{counted(self.found, 'video')} found: {', '.join(part for part in parts if part)}."
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON, as docs/json.md describes them."""
-        values = asdict(self)
-        hidden = ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun")
-        for name in (*hidden, "reading", "read_seconds", "to_read"):
-            del values[name]
-        return {
-            "schema": JSON_SCHEMA,
-            **values,
-            "index": printable(self.index),
-            "failed": reasons(self.failed),
-            "notes": reasons(self.notes),
-            "left_out": reasons(self.left_out),
-            "unread": {source: round(seconds, 3) for source, seconds in self.unread.items()},
-            "seconds": round(self.seconds, 3),
-            "elapsed": round(self.elapsed, 3),
-        }
-
-    def __repr__(self) -> str:
-        lines = [f"{plain(self.index)}: {self.summary}"]
-        lines += [f"  failed: {plain(path)}: {plain(reason)}" for path, reason in self.failed]
-        lines += [f"  damaged: {plain(path)}: {plain(note)}" for path, note in self.notes]
-        lines += [f"  words: {plain(path)}: {plain(note)}" for path, note in self.left_out]
-        return "\n".join(lines)
-
-
-_MEASURED = 5.0  # seconds of encoding before an estimate of the time that is left
-
-
-class IndexProgress:
-    """How far an indexing run is: in words, in bytes, and how long the rest will take."""
-
-    def __init__(self) -> None:
-        self.text = "looking for videos"
-        self.left = ""  # in words to put after the others; empty until enough was measured
-        self.done = self.total = 0
-        self._first: tuple[float, int] | None = None  # second and bytes when encoding began
-        self._reading: Source | Literal[""] = ""
-        self._since = 0.0  # second when that began
-
-    def update(self, result: Indexed) -> None:
-        """Take in where the run stands."""
-        if not result.found:
-            return
-        # Bytes, not videos, so that one film among clips does not upset the estimate.
-        self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
-        if result.reading:
-            self._update_reading(result, result.reading)
-            return
-        if self._first is None and result.decoded:
-            # To load the model, and what was indexed before, says nothing about the rest.
-            self._first = result.elapsed, self.done
-        if self._first is not None:
-            since, before = self._first
-            seconds = result.elapsed - since
-            left = time_left(seconds, self.done - before, self.total - before)
-            self.left = left if seconds >= _MEASURED else ""
-        failed = len(result.failed) + result.known_failures
-        done = result.indexed + result.unchanged + result.moved + result.copied + failed
-        self.text = f"{done} of {result.found} videos"
-        if result.failed:
-            self.text += f", {len(result.failed)} failed"
-        if result.decoded:
-            # Of a film among clips the number of videos stands still for long; its time does not.
-            video = duration(result.decoded)
-            self.text += f", {video} of video, {result.speed:.1f} times real time"
-
-    def _update_reading(self, result: Indexed, source: Source) -> None:
-        """Take in how far the words of one source are read, in seconds of video."""
-        if self._reading != source:
-            self._reading, self._since = source, time.monotonic()
-        self.done, self.total = round(result.read_seconds), round(result.to_read)
-        done, total = duration(self.done), duration(self.total)
-        self.text = f"reading {TITLES[source].lower()}: {done} of {total} of video"
-        elapsed = time.monotonic() - self._since
-        self.left = time_left(elapsed, self.done, self.total) if elapsed >= _MEASURED else ""

@@ -21,8 +21,8 @@ import watchfiles
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.library.catalog import away_sentence, count_away, forget_films
+from sureshot.library.index_result import Indexed
 from sureshot.library.indexing import index, is_on_disk
-from sureshot.library.results import Indexed
 from sureshot.media.discover import (
     IMAGE_SUFFIXES,
     VIDEO_SUFFIXES,

@@ -20,12 +20,11 @@ from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words
 from sureshot.library.query_checks import phrase_of
-from sureshot.library.ranking import PER_VIDEO, Query, few_hits, notes_on_files
+from sureshot.library.ranking import PER_VIDEO, Query, copy_at, few_hits, notes_on_files
 from sureshot.library.results import (
     CONFIDENT,
     Answer,
     Confidence,
-    Copy,
     Descriptions,
     Hit,
     LineMatch,
@@ -460,7 +459,7 @@ def _row_of(one: _Scored) -> _Row:
         start=start,
         end=end,
         score=one.found.similarity,
-        copies=tuple(Copy(other, start, end) for other in one.copies),
+        copies=tuple(copy_at(other, start, end) for other in one.copies),
         missing=gone,
         away=gone and is_away(path),
         source=line.source,

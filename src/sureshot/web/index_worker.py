@@ -14,8 +14,9 @@ from dataclasses import replace
 from typing import Any
 
 from sureshot.errors import SureshotError
+from sureshot.library.index_result import Indexed, IndexProgress
 from sureshot.library.indexing import index
-from sureshot.library.results import Indexed, IndexProgress, json_text, reasons
+from sureshot.library.results import json_text, reasons
 from sureshot.text import printable
 
 _MOST = 200  # failures that are listed

@@ -306,7 +306,7 @@ function row(hit, place) {
   if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
   const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
-  const others = [hit.text.scene, ...hit.copies.map((copy) => `= ${copy.path} ${copy.text}`)].filter(Boolean);
+  const others = [hit.text.scene, ...hit.copies.map((copy) => `= ${copy.path}${absence(copy)} ${copy.text}`)].filter(Boolean);
   const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
   const number = new URLSearchParams(location.search).has("sort") ? `${hit.rank}. ` : null;

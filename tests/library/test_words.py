@@ -584,6 +584,24 @@ def test_a_line_that_may_not_be_meant_makes_no_card_of_other_footage_sure():
     assert [one.answerable for one in found] == ["unknown", "yes"]
 
 
+def test_words_that_make_it_likelier_to_be_here_unsay_that_it_is_not():
+    """Of 62 % absent pictures alone say "not sure", so words that leave 55 % do too."""
+    known = Confidence(
+        right=0.1, coverage=0.9, plausible=None, prior=0.5, valid_for="films", absent_below=0.36
+    )
+    hit = Hit(rank=1, path=Path("v.mp4"), start=0.0, end=1.0, score=0.0, probability=0.1)
+    answer = Answer(
+        query="a dog", hits=(hit,), status="probably not here", model="tiny", searched=99,
+        seconds=0.0, present=0.3, answerable="no", confidence=known,
+    )  # fmt: skip
+    found = [
+        _with_confidence(answer, Query(text="a dog", codes=None), said, said, [_Row(hit, 0.1)])
+        for said in (0.05, 0.36)
+    ]
+    assert [one.answerable for one in found] == ["no", "unknown"]
+    assert [one.verdict[0] for one in found] == ["Probably not in your videos", "Not sure"]
+
+
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):
     coloured(videos / "film.mp4", ["red", "green", "red"], seconds=4, rate=5)
     (videos / "film.en.srt").unlink()

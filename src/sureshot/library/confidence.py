@@ -108,7 +108,7 @@ def judged(
     present = card.p_present(rows, about, prior=prior)
     every = None if whole is None else np.array(whole)
     _, right = card.p_right(rows, about, results=None, prior=prior, whole=every)
-    absent = card.called_absent(rows, about, prior=prior).tolist()
+    limits = card.absent_limits(len(rows), about).tolist()
     members = card.members(rows, coverage, about)
     warnings = _outgrown(card, about.videos or rows.shape[1])
     found = []
@@ -126,17 +126,19 @@ def judged(
             valid_for=describe_card(card),
             personal=card.is_personal,
             reference="" if card.may_be_sure else _footage(card),
+            absent_below=limits[number],
         )
         here = float(present[number])
+        absent = here < known.absent_below
         sure = CONFIDENT if card.may_be_sure else np.inf
         status = status_of(hits, known)
         found.append(
             replace(
                 answer,
                 hits=hits,
-                status="probably not here" if absent[number] else status,
+                status="probably not here" if absent else status,
                 present=here,
-                answerable="no" if absent[number] else "yes" if here >= sure else "unknown",
+                answerable="no" if absent else "yes" if here >= sure else "unknown",
                 confidence=known,
                 warnings=(*answer.warnings, *warnings),
             )

@@ -355,6 +355,9 @@ class NameMatch:
         return absence(missing=self.missing, away=self.away)
 
 
+_NUMBERS = "right", "prior", "expected", "absent_below"
+
+
 @dataclass(frozen=True, slots=True)
 class Confidence:
     """How sure an answer is, as a calibration on labelled queries has it.
@@ -372,6 +375,7 @@ class Confidence:
         personal: whether judgements of the library itself moved the numbers.
         reference: what other footage alone the numbers were learned on, such as "photographs"; then
             no answer is called sure. Else empty.
+        absent_below: probability that it is here below which an answer is "probably not here".
     """
 
     right: float
@@ -382,10 +386,11 @@ class Confidence:
     personal: bool = False
     reference: str = ""
     expected: float = 0.0
+    absent_below: float = 0.0
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        numbers = {name: round(getattr(self, name), 4) for name in ("right", "prior", "expected")}
+        numbers = {name: round(getattr(self, name), 4) for name in _NUMBERS}
         return asdict(self) | numbers
 
 

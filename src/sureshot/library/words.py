@@ -557,7 +557,7 @@ def _with_confidence(
         replace(hit, plausible=None if plausible is None else hit.rank <= plausible)
         for hit in answer.hits
     )
-    absent = answer.status == "probably not here" and said < SURE
+    absent = answer.status == "probably not here" and present < min(known.absent_below, SURE)
     sure = status_of(hits, known)
     enough = np.inf if known.reference and said < CONFIDENT else CONFIDENT
     return replace(

@@ -457,8 +457,12 @@ class Calibration:
         self, scores: Scores, about: QueryContext = UNKNOWN, *, prior: float | None = None
     ) -> Bool[np.ndarray, " queries"]:
         """Whether the video of each query is probably not in the gallery, see ``absent_below``."""
-        few = _of_few_words(about, len(scores))
-        return self.p_present(scores, about, prior=prior) < np.where(few, *self.absent_below[::-1])
+        limits = self.absent_limits(len(scores), about)
+        return self.p_present(scores, about, prior=prior) < limits
+
+    def absent_limits(self, queries: int, about: QueryContext = UNKNOWN) -> PerQuery:
+        """The one of ``absent_below`` for each query."""
+        return np.where(_of_few_words(about, queries), *self.absent_below[::-1])
 
     def p_first(self, scores: Scores, about: QueryContext = UNKNOWN) -> PerQuery:
         """Probability that the first result of each query is right, if a right one is there."""

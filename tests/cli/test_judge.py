@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -140,6 +141,22 @@ def test_a_search_can_be_judged_at_once(copied):
     assert one.err.count("right? ") == 1  # of the one hit that was shown
     ran = spawn("status", "--db", copied)
     assert "Judged      2 searches, 1 of them for what is not here. 48 more, and" in ran.out
+
+
+def test_a_search_that_is_judged_at_once_is_numbered_as_its_table(tmp_path):
+    """Of each video one moment is asked about, and so not each row of the table."""
+    coloured(tmp_path / "one.mp4", ["red", "yellow"], seconds=4)
+    coloured(tmp_path / "two.mp4", ["blue"], seconds=4)
+    index(str(tmp_path / "db"), tmp_path)
+    ran = after_search(tmp_path / "db", "red", "n\nn\nq\n")
+    table = [line.split() for line in ran.out.splitlines() if line[:1].isdigit()]
+    assert [(row[0], Path(row[-1]).stem) for row in table] == [
+        ("1", "one"),
+        ("2", "one"),
+        ("3", "two"),
+    ]
+    asked = [line.split() for line in ran.err.splitlines() if " best at " in line]
+    assert [row[0] for row in asked if row[0].isdigit()] == ["1", "3"]
 
 
 def test_ten_judged_searches_are_learned_from_and_outlive_the_index(copied):

@@ -186,11 +186,11 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
     return 0
 
 
-def judge_answer(searcher: "Searcher", query: str, options: "Mapping[str, Any]") -> None:
+def judge_answer(searcher: "Searcher", answer: "Answer", options: "Mapping[str, Any]") -> None:
     """Ask about the best hits of a search that was just answered; learn from such searches."""
     out = terminal.console(err=True)
-    desk = _Desk(out)
-    kept = library.judge_again(searcher, query, desk.ask, ask_more=desk.ask_more, **options)
+    desk = _Desk(out, {(hit.path, hit.start): str(hit.rank) for hit in answer})
+    kept = library.judge_again(searcher, answer.query, desk.ask, ask_more=desk.ask_more, **options)
     out.print(kept.summary)
     if kept.is_enough:
         try:
@@ -201,10 +201,16 @@ def judge_answer(searcher: "Searcher", query: str, options: "Mapping[str, Any]")
 
 
 class _Desk:
-    """Shows hits and reads the answers to them."""
+    """Shows hits and reads the answers to them.
 
-    def __init__(self, out: Console) -> None:
-        self._out = out
+    Args:
+        numbers: those that a table above gives to moments; None numbers the hits as they come.
+    """
+
+    def __init__(
+        self, out: Console, numbers: "Mapping[tuple[Path, float], str] | None" = None
+    ) -> None:
+        self._out, self._numbers = out, numbers
         self._one_key = sys.stdin.isatty() and _has_keys()
         self._explained = False
 
@@ -217,7 +223,10 @@ class _Desk:
     def ask(self, hit: "Hit") -> "Verdict":
         """Whether a hit is right."""
         when = f"best at {timecode(hit.peak)}  {time_range(hit.start, hit.end)}"
-        line = f"{hit.rank}  {when}  {hit.score:z.3f}  {'  '.join(terminal.videos_of(hit))}"
+        number = str(hit.rank)
+        if self._numbers is not None:
+            number = self._numbers.get((hit.path, hit.start), " ")
+        line = f"{number}  {when}  {hit.score:z.3f}  {'  '.join(terminal.videos_of(hit))}"
         self._out.print(Text(line, overflow="fold"))
         for words in hit.lines:
             self._out.print(Text(f"   {words.said}", overflow="fold"))
@@ -514,7 +523,7 @@ def search(
         if ask:
             few = limit if limit < 3 else 3  # `min` is an option here
             options = chosen | {"limit": few, "merge_copies": merge_copies}
-            judge_answer(searcher, one.query, options)
+            judge_answer(searcher, one, options)
     return 0
 
 

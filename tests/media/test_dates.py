@@ -95,6 +95,33 @@ def test_a_folder_of_frames_has_the_date_of_its_first_photo(tmp_path: Path) -> N
     assert read_shot(folder, now=NOW) == Shot()
 
 
+@pytest.mark.parametrize(
+    "name, said",
+    [
+        ("VID-20240531-WA0003.mp4", "2024-05-31T12:00:00+02:00"),
+        ("VID_20240531_140322.mp4", "2024-05-31T14:03:22+02:00"),
+        ("VID20240531140322.mp4", "2024-05-31T14:03:22+02:00"),
+        ("20240531_140322.mp4", "2024-05-31T14:03:22+02:00"),
+        ("PXL_20240531_223022123.TS.mp4", "2024-06-01T00:30:22+02:00"),  # names in UTC
+        ("video_2024-05-31_14-03-22.mp4", "2024-05-31T14:03:22+02:00"),
+        ("signal-2024-05-31-140322.mp4", "2024-05-31T14:03:22+02:00"),
+        ("Screen Recording 2024-05-31 at 14.03.22.mov", "2024-05-31T14:03:22+02:00"),
+        ("2024-05-31 garden.mp4", "2024-05-31T12:00:00+02:00"),
+        ("20240231 then 2024-05-31.mp4", "2024-05-31T12:00:00+02:00"),
+        *(
+            (name, "")
+            for name in ("video7010.mp4", "20240231.mp4", "1920x1080.mp4", "29990101.mp4")
+        ),
+        *((name, "") for name in ("MVI_2024.mp4", "x20240531.mp4", "120240531.mp4", "2024053.mp4")),
+    ],
+)
+def test_a_date_in_the_name_of_a_file_goes_before_its_last_change(in_zone, name, said) -> None:
+    in_zone("Europe/Berlin")
+    found = video_date("", "", 0, name)
+    assert (found.text, found.source) == ((said, "name") if said else (found.text, "file"))
+    assert video_date("2001-01-01T00:00:00Z", "quicktime", 0, name).source == "quicktime"
+
+
 def test_what_cannot_be_read_has_no_date(tmp_path: Path) -> None:
     path = tmp_path / "a.mp4"
     source = Source(path=path, kind="file", size=1, mtime_ns=0)

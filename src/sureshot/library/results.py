@@ -195,8 +195,8 @@ class Hit:
         source: what speaks most for the moment: its ``frames``, or the source of its first line.
         lines: words at this moment that match, the best first.
         date: when the video was recorded, as ISO 8601 writes it; empty where nothing says so.
-        date_from: what says so: ``quicktime``, ``creation_time``, ``exif``, or ``file``, whose last
-            change it is then.
+        date_from: what says so: ``quicktime``, ``creation_time``, ``exif``, ``name`` of the file,
+            or ``file``, whose last change it is then.
     """
 
     rank: int

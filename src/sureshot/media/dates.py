@@ -3,14 +3,15 @@
 import contextlib
 import re
 from collections.abc import Mapping, Sequence
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Literal, NamedTuple, TypeAlias
 
 from sureshot.media.discover import Source, frame_files
 
 # What of a file says so: the date with a time zone that Apple's phones write, the date of MP4, MOV,
-# MKV, AVI and others, EXIF of the first frame of a folder; or only when the file last changed.
-DateSource: TypeAlias = Literal["quicktime", "creation_time", "exif", "file"]
+# MKV, AVI and others, EXIF of the first frame of a folder; or the name that a phone, a messenger or
+# a screen recorder gave it; or only when the file last changed.
+DateSource: TypeAlias = Literal["quicktime", "creation_time", "exif", "name", "file"]
 _QUICKTIME = "com.apple.quicktime.creationdate"
 _EXIF, _ORIGINAL, _OFFSET = 0x8769, 0x9003, 0x9011  # tags: all of EXIF, and two in it
 # Months in which the clocks of cameras begin that were never set: those of QuickTime and of Unix.
@@ -19,6 +20,13 @@ _AHEAD = timedelta(days=1)  # no clock on Earth is more ahead of another
 _STAMP = re.compile(
     r"(\d{4})[-:](\d\d)[-:](\d\d)[T ](\d\d):(\d\d):(\d\d)(?:\.\d+)?\s*(Z|[+-]\d\d:?\d\d)?\Z"
 )
+# A day in a file's name, with or without the time: VID_20240531_140322, video_2024-05-31_14-03-22,
+# PXL_20240531_120322123, VID-20240531-WA0003, "Screen Recording 2024-05-31 at 14.03.22".
+_NAMED = re.compile(
+    r"(?:(?<![^\W_])|(?<=VID)|(?<=IMG))((?:19[89]|20\d)\d)([-_.]?)(0[1-9]|1[0-2])\2([0-3]\d)"
+    r"(?:(?:[-_ T]| at )?([01]\d|2[0-3])([-_.]?)([0-5]\d)\6([0-5]\d)(?:\d{3})?(?!\d)|(?!\d))"
+)
+_IN_UTC = "PXL_"  # how names begin whose time is that of UTC
 
 
 class Shot(NamedTuple):
@@ -57,19 +65,22 @@ class VideoDate(NamedTuple):
         return "" if self.time is None else self.time.isoformat(timespec="seconds")
 
 
-def video_date(time: str, source: str, mtime_ns: int) -> VideoDate:
-    """The date of a video by what is known of its recording, else by when its file changed.
+def video_date(time: str, source: str, mtime_ns: int, name: str = "") -> VideoDate:
+    """The date of a video by what is known of its recording, else by its name or last change.
 
     Args:
         time: that of `Shot`.
         source: that of `Shot`.
         mtime_ns: modification time of the file.
+        name: that of the file, in which messengers, which remove all else, and phones put the day.
 
     Examples:
         >>> video_date("2024-05-31T23:30:00+02:00", "quicktime", 0).text
         '2024-05-31T23:30:00+02:00'
         >>> video_date("", "", 86_400_000_000_000).source
         'file'
+        >>> video_date("", "", 0, "VID-20240531-WA0003.mp4").day
+        datetime.date(2024, 5, 31)
     """
     with contextlib.suppress(ValueError, OverflowError, OSError):
         match source if time else "":
@@ -79,10 +90,26 @@ def video_date(time: str, source: str, mtime_ns: int) -> VideoDate:
                 # has that clock's time and no zone.
                 is_local = there.tzinfo is None or said == "creation_time"
                 return VideoDate(there.astimezone() if is_local else there, said)
+        if named := _of_name(name):
+            return VideoDate(named, "name")
         return VideoDate(
             datetime.fromtimestamp(mtime_ns // 1_000_000_000, UTC).astimezone(), "file"
         )
     return VideoDate(None, "file")
+
+
+def _of_name(name: str) -> datetime | None:
+    """The day in a file's name, at noon where it has no time; none of those still to come."""
+    for found in _NAMED.finditer(name):
+        year, _, month, day, hour, _, minute, second = found.groups()
+        at = time(int(hour), int(minute), int(second)) if hour else time(12)
+        with contextlib.suppress(ValueError):  # the 31st of February
+            zone = UTC if name.startswith(_IN_UTC) and hour else None
+            day_of = date(int(year), int(month), int(day))
+            said = datetime.combine(day_of, at, zone).astimezone()
+            if said - datetime.now(UTC) <= _AHEAD:
+                return said
+    return None
 
 
 def read_shot(

@@ -219,8 +219,8 @@ class VideoRecord:
 
     @property
     def date(self) -> VideoDate:
-        """When it was recorded; where its file does not say, when that last changed."""
-        return video_date(self.shot, self.shot_from, self.mtime_ns)
+        """When it was recorded, by its file or its name; else when that file last changed."""
+        return video_date(self.shot, self.shot_from, self.mtime_ns, self.path.name)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class FoundMoment(BaseModel):
     score: float = Field(description="Similarity; it orders the moments of one search only.")
     date: str = Field(description="When the video was recorded; empty if unknown.")
     date_from: str = Field(
-        description="What says so: a field of the file, or `file`, whose last change it is then."
+        description="What says so: a field of the file, its `name`, or `file`, for its last change."
     )
     is_there: bool = Field(description="Whether the file is there now.")
     said: list[str] = Field(

@@ -406,7 +406,7 @@ async function shelf(more = false, among = false) {
 
 // When a video was recorded, and on hovering what says so.
 function day(video) {
-  const told = { file: "when the file last changed; it does not say when it was recorded", exif: "recorded, by EXIF" };
+  const told = { file: "when the file last changed; it does not say when it was recorded", exif: "recorded, by EXIF", name: "by the name of the file" };
   const why = told[video.date_from] ?? `recorded, by ${video.date_from} in the file`;
   return make("time", { dateTime: video.date, textContent: video.date.slice(0, 10), title: why });
 }

@@ -188,6 +188,11 @@ def test_judgements_are_listed_and_one_is_taken_back(library, queries, judged, s
     assert sureshot("judge", "--to", judged).code == 2
 
 
+def test_a_sentence_in_place_of_a_file_is_shown_the_way(sureshot):
+    ran = sureshot("judge", "a cat")
+    assert ran.code == 1 and "To rate one search: sureshot search 'a cat' --judge" in ran.err
+
+
 def test_judgements_follow_a_folder_that_is_renamed(tmp_path):
     (tmp_path / "Videos").mkdir()
     for name in ("red", "green"):
@@ -196,6 +201,8 @@ def test_judgements_follow_a_folder_that_is_renamed(tmp_path):
     after_search(tmp_path / "db", "red", "y\nn\n")
     (tmp_path / "Videos").rename(tmp_path / "Filme")
     index(str(tmp_path / "db"), tmp_path / "Filme")
+    ran = spawn("judge", "--list", "--db", tmp_path / "db")
+    assert "Filme/red.mp4" in ran.out and "Videos" not in ran.out
     ran = spawn("calibrate", "--db", tmp_path / "db")
     assert ran.code == 1 and "1 judged query; 50 are needed" in ran.err
 

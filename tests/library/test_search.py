@@ -288,6 +288,8 @@ def test_more_like_one_time_of_a_video_is_looked_for_in_the_rest_of_it_too(tmp_p
 
 def test_more_like_a_photo(searcher, tmp_path):
     Image.new("RGB", (64, 48), (0, 0, 255)).save(tmp_path / "photo.jpg")
+    with pytest.raises(QueryError, match="is a photo; leave out the time, 2 s"):
+        searcher.like(tmp_path / "photo.jpg", at=2)
     assert found(searcher.like(tmp_path / "photo.jpg"))[0][:2] == (
         "scenes",
         pytest.approx(8, abs=0.3),

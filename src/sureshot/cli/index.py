@@ -217,9 +217,10 @@ def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:
     if result.indexed:
         windows = counted(result.windows, "window")
         engine = f", using {result.engine_title}" if result.engine else ""
+        took = f"{result.elapsed:.1f} s" if result.elapsed < 10 else duration(result.elapsed)
         out.print(
             f"Indexed {duration(result.seconds)} of video ({windows}) in "
-            f"{duration(result.elapsed)}, {result.speed:.1f}x real time{engine}."
+            f"{took}, {result.speed:.1f}x real time{engine}."
         )
     _print_words(out, result)
     print_paths(out, "failed", result.failed, "red")

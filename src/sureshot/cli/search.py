@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -120,11 +121,17 @@ def judge(
     at once; the same command goes on with those that are left.
     """
     if (queries is not None) + show + (remove is not None) != 1:
-        raise MistypedError("Give one of: QUERIES, --list, --remove N.")
+        raise MistypedError("Give one of: QUERIES (a file, one query a line), --list, --remove N.")
     if queries is None:
         return _judgements(db, to, remove, as_json)
     out = terminal.console(err=as_json)
     desk = _Desk(out)
+    if str(queries) != "-" and not expand(queries).exists():
+        rate = shlex.join(["sureshot", "search", str(queries), "--judge"])
+        raise QueryError(
+            f"There is no file {plain(queries)} with a query on each line. To rate one search: "
+            f"{plain(rate)}"
+        )
     result = library.judge(
         lines_of(queries),
         desk.ask,
@@ -154,11 +161,17 @@ def judge(
 
 def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bool) -> int:
     """List what was judged, or take one query of it back."""
-    from sureshot.library.judging import Judgements
+    from sureshot.library.judging import Judgements, current
     from sureshot.paths import index_place
+    from sureshot.store.index import Store
 
     kept = Judgements.of_index(index_place(db), to)
     labels, out = list(kept), terminal.console()
+    with contextlib.suppress(SureshotError):  # where videos are now, if an index knows
+        store = Store.open(index_place(db), cached=True)
+        labels = [
+            replace(one, moments=current(one, store).moments or one.moments) for one in labels
+        ]
     if remove is not None:
         if remove > len(labels):
             raise QueryError(
@@ -175,7 +188,7 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
     if as_json:
         values = [
             {"query": one.query, "state": one.state, "right": [*map(printable, one.relevant)]}
-            for one in kept
+            for one in labels
         ]
         terminal.print_json({"queries": values})
         return 0

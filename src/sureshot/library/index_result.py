@@ -103,7 +103,7 @@ class Indexed:
     def summary(self) -> str:
         """How many videos were found, and what became of them."""
         parts = [
-            f"{self.indexed} indexed" if self.indexed else "nothing new",
+            f"{self.indexed} indexed" if self.indexed else "" if self.copied else "nothing new",
             f"{self.unchanged} unchanged" if self.unchanged else "",
             f"{self.moved} moved" if self.moved else "",
             f"{self.copied} with the content of another" if self.copied else "",

@@ -91,6 +91,10 @@ def asked_windows(
         spread = np.linspace(0, len(start) - 1, min(len(start), _MOST))
         return windows.part(spread.round().astype(int))
     if not 0 <= at <= end[-1]:
+        from sureshot.media.frames import is_photo
+
+        if is_photo(path):
+            raise QueryError(f"{printable(path)} is a photo; leave out the time, {at:g} s.")
         last = f"{end[-1]:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{printable(path)} is {last} s long; there is nothing at {at:g} s.")
     here = max(int(np.searchsorted(start, at, side="right")) - 1, 0)

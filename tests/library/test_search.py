@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from dataclasses import replace
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -284,6 +285,27 @@ def test_more_like_one_time_of_a_video_is_looked_for_in_the_rest_of_it_too(tmp_p
     assert not any(hit.start <= 9 <= hit.end for hit in answer)
     assert found(film.like(path, at=9.0, per_video=1)) == found(answer)[:1]
     assert len(film.like(path)) == 0
+
+
+def test_an_index_made_again_by_another_model_is_refused_by_one_that_was_open(library, tmp_path):
+    """Vectors of one model next to those of another would give an order without meaning."""
+    place, photo = tmp_path / "db", tmp_path / "photo.png"
+    Image.new("RGB", (64, 48), (0, 0, 255)).save(photo)
+    sureshot.index(library.videos / "red.mp4", db=place, model="tiny", workers=1)
+    searcher = open_index(place)
+    sureshot.library.reset(place)
+    sureshot.index(library.videos / "red.mp4", db=place, model="tiny", workers=1)
+    assert searcher.search("red").hits  # the same model
+    sureshot.library.reset(place)
+    sureshot.index(library.videos / "red.mp4", db=place, workers=1)
+    for use in (
+        partial(searcher.search, "red"),
+        partial(searcher.like, photo),
+        partial(searcher.describe, photo, ["red"]),
+        searcher.close,
+    ):
+        with pytest.raises(StoreError, match="'bundled', not by 'tiny'"):
+            use()
 
 
 def test_more_like_a_photo(searcher, tmp_path):

@@ -532,7 +532,7 @@ def search(
     else:
         query = " ".join(words or ())
         one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
-        _show(one, show, searcher.store.settings.frame_rate, explain, play)
+        _show(one, show, explain, play)
         if ask:
             few = limit if limit < 3 else 3  # `min` is an option here
             options = chosen | {"limit": few, "merge_copies": merge_copies}
@@ -562,7 +562,6 @@ def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
 def _show(
     answer: "Answer",
     show: "Callable[[Iterator[Answer]], None]",
-    frame_rate: float,
     explain: Path | None,
     play: int | None,
 ) -> None:
@@ -571,7 +570,7 @@ def _show(
     if explain is not None:
         from sureshot.library.clips import draw_hits
 
-        draw_hits(answer, frame_rate, explain, title="".join(answer.verdict))
+        draw_hits(answer, explain, title="".join(answer.verdict))
     show(iter([answer]))
     if explain is not None:
         err.print(f"Contact sheet: {plain(explain)}")
@@ -645,7 +644,6 @@ def export(
         "present": present,
     }
     answer = searcher.search(" ".join(words), **wanted)
-    rate = searcher.store.settings.frame_rate
     clips = library.export(
         answer,
         to,
@@ -654,7 +652,6 @@ def export(
         pad=pad,
         min=least,
         overwrite=overwrite,
-        frame_rate=rate,
         lines=searcher.lines,
     )
     if as_json:

@@ -104,7 +104,6 @@ def export(
     pad: float = 0.0,
     min: float = WEAK,
     overwrite: bool = False,
-    frame_rate: float = 1.0,
     lines: Callable[[Path], Sequence[Line]] | None = None,
 ) -> Exported:
     """Cut the hits of an answer into clips, or write them as a timeline, a playlist or a table.
@@ -122,7 +121,6 @@ def export(
         min: leave out hits that are right with a lower probability than this, and all where
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
         overwrite: replace files of the same name.
-        frame_rate: frames per second of a folder of frames; a video knows its own.
         lines: the words of a video, such as `Searcher.lines`; None writes no subtitles.
 
     Raises:
@@ -157,7 +155,7 @@ def export(
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
     spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
     if format == "clips":
-        written, failed = _cut_hits(spans, folder, copy, overwrite, frame_rate, lines)
+        written, failed = _cut_hits(spans, folder, copy, overwrite, lines)
     else:
         written, failed, said = _list_hits(spans, folder, format, answer.query, overwrite)
         notes += said
@@ -175,7 +173,6 @@ def _cut_hits(
     folder: Path,
     copy: bool,
     overwrite: bool,
-    frame_rate: float,
     lines: Callable[[Path], Sequence[Line]] | None,
 ) -> tuple[list[Path], _Failed]:
     """A clip of each hit with its subtitles: what was written, and what was not."""
@@ -193,7 +190,7 @@ def _cut_hits(
             if copy:
                 _copy(hit.path, start, end, target)
             else:
-                cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=frame_rate)
+                cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=hit.frame_rate)
             written.append(target)
             said = subtitles(lines(hit.path), start, end) if lines else {}
         except SureshotError as error:
@@ -452,23 +449,20 @@ def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "
         return frames_at(path, [at], side=side, rate=rate)[0]
 
 
-def draw_hits(answer: Answer, frame_rate: float, target: Path, *, title: str = "") -> None:
+def draw_hits(answer: Answer, target: Path, *, title: str = "") -> None:
     """Draw the `sheet_rows` of an answer into a PNG; ``title`` is the line below the query."""
-    save_sheet(contact_sheet(answer.query, sheet_rows(answer, frame_rate), title), expand(target))
+    save_sheet(contact_sheet(answer.query, sheet_rows(answer), title), expand(target))
 
 
-def sheet_rows(answer: Answer, frame_rate: float) -> list[SheetRow]:
+def sheet_rows(answer: Answer) -> list[SheetRow]:
     """One row per hit: its frames at its time range, each with its own score.
 
     A video that has vanished or cannot be read any more gives a row that says so.
-
-    Args:
-        frame_rate: frames per second of a folder of frames.
     """
-    return [_row(hit, frame_rate) for hit in answer]
+    return [_row(hit) for hit in answer]
 
 
-def _row(hit: Hit, frame_rate: float) -> SheetRow:
+def _row(hit: Hit) -> SheetRow:
     title = f"{hit.rank}. {printable(hit.path.name)}"
     right = f"right {hit.percentage} · " if hit.percentage else ""
     folder = f" · in {printable(hit.path.parent.name)}" if hit.path.parent.name else ""
@@ -483,7 +477,8 @@ def _row(hit: Hit, frame_rate: float) -> SheetRow:
     best = max(range(len(frames)), key=lambda i: frames[i].score)
     chosen = frames[best % step :: step]
     try:
-        images = frames_at(hit.path, [f.time for f in chosen], side=_EXPLAIN_SIDE, rate=frame_rate)
+        times = [frame.time for frame in chosen]
+        images = frames_at(hit.path, times, side=_EXPLAIN_SIDE, rate=hit.frame_rate)
     except VideoError as error:
         return SheetRow(title, f"{subtitle} · cannot be shown, the video {error}", ())
     shown = tuple(

@@ -260,7 +260,7 @@ def judge(
                 from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
 
                 answer = searcher.search(query, limit=limit, per_video=1, correct=False)
-                draw_hits(answer, searcher.store.settings.frame_rate, Path(explain))
+                draw_hits(answer, Path(explain))
             label = judge_query(searcher, query, ask, ask_more, {"limit": limit})
             if label == "quit":
                 break

@@ -2,13 +2,14 @@
 
 import html
 import json
+import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from sureshot.errors import SureshotError, option
+from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
 from sureshot.text import (
@@ -197,6 +198,7 @@ class Hit:
         date: when the video was recorded, as ISO 8601 writes it; empty where nothing says so.
         date_from: what says so: ``quicktime``, ``creation_time``, ``exif``, ``name`` of the file,
             or ``file``, whose last change it is then.
+        frame_rate: frames a second where the video is a folder of frames; videos have their own.
     """
 
     rank: int
@@ -215,6 +217,7 @@ class Hit:
     lines: tuple[LineMatch, ...] = ()
     date: str = ""
     date_from: str = ""
+    frame_rate: float = 1.0
 
     @property
     def mark(self) -> str:
@@ -226,17 +229,15 @@ class Hit:
         where = f"{plain(self.path.name)} {time_range(self.start, self.end)}"
         return f"<Hit {self.rank}: {where}{right}, score {self.score:z.3f}>"
 
-    def frame(
-        self, at: float | None = None, *, side: int = 720, rate: float = 1.0
-    ) -> "Image.Image":
+    def frame(self, at: float | None = None, *, side: int = 720) -> "Image.Image":
         """What the video shows at one time, as an image of Pillow.
 
         Args:
-            at: seconds; None is `peak`.
+            at: seconds; None is `peak`. After the end it is the last frame.
             side: shorter side in pixels, at most.
-            rate: frames per second of a folder of frames.
 
         Raises:
+            ArgumentError: no such time or side.
             VideoError: the file is gone or cannot be read.
         """
         from PIL import Image
@@ -244,20 +245,21 @@ class Hit:
         from sureshot.media.video import frames_at, naming
 
         time = self.peak if at is None else at
+        if not 0 <= time < math.inf:
+            raise ArgumentError(f"at is {time:g}; give seconds, 0 or more.")
+        if side < 1:
+            raise ArgumentError(f"side is {side}; give 1 pixel or more.")
         with naming(self.path):
-            (pixels,) = frames_at(self.path, [time], side=side, rate=rate)
+            (pixels,) = frames_at(self.path, [time], side=side, rate=self.frame_rate)
         return Image.fromarray(pixels)
 
-    def clip(
-        self, to: str | Path, *, pad: float = 0.0, overwrite: bool = False, rate: float = 1.0
-    ) -> Path:
+    def clip(self, to: str | Path, *, pad: float = 0.0, overwrite: bool = False) -> Path:
         """Cut the moment into an mp4, exact to the frame; where it is.
 
         Args:
             to: a file named ``.mp4`` in an existing folder. It appears only when it is complete.
             pad: seconds added before and after.
             overwrite: replace a file that is there.
-            rate: frames per second of a folder of frames.
 
         Raises:
             SureshotError: the file is gone, or the clip cannot be written.
@@ -267,7 +269,8 @@ class Hit:
 
         check_pad(pad)
         span = self.start - pad, self.end + pad
-        return cut(self.path, *span, absolute(to), frame_rate=rate, overwrite=overwrite)
+        target = absolute(to)
+        return cut(self.path, *span, target, frame_rate=self.frame_rate, overwrite=overwrite)
 
     @property
     def peak(self) -> float:

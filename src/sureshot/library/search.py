@@ -315,10 +315,17 @@ class Searcher:
 
     def close(self) -> None:
         """Give back the memory that searches took; the next one takes it again."""
-        self.store = Store.open(self.store.location, cached=True)
+        store = Store.open(self.store.location, cached=True)
+        store.check_model(self.encoder.name, self.encoder.fingerprint)
+        self.store = store
         self._sentences = Sentences(self.encoder)
         self._candidates = Candidates(self.store, self._comparing)
         self._names, self._words = FileNames(self.store), Words(self.store)
+
+    def _look(self) -> None:
+        """Open the index again where another is in its place; of another model it is refused."""
+        if not self.store.is_remote and self.store.is_replaced():
+            self.close()
 
     def __len__(self) -> int:
         return self.store.count_videos()
@@ -457,6 +464,7 @@ class Searcher:
         The options are those of `search`.
         """
         check_sort(sort)
+        self._look()
         self._select(options)
         if options.get("prior") is None:  # pictures and words alike
             options["prior"] = usual_prior()
@@ -531,6 +539,7 @@ class Searcher:
                     f"{option(name)} is about percentages, which an answer to a photo or video has "
                     "none of; leave it out."
                 )
+        self._look()
         self._select(options)
         path = absolute(video)
         looks = MeanFrames()
@@ -546,6 +555,7 @@ class Searcher:
         self, video: str | Path, texts: Sequence[str], *, at: float | None = None
     ) -> Descriptions:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
+        self._look()
         ranked = _ranked(video, texts, at, self.encoder, self._comparing, self.store)
         return self._words.described(ranked)
 
@@ -559,18 +569,19 @@ class Searcher:
         options["folder"] = VideoFilter(**wanted).videos(self.store)
 
     def _dated(self, answers: Sequence[Answer], sort: Sort) -> list[Answer]:
-        """Answers whose hits have dates and are in an order that was asked for."""
+        """Answers whose hits know what the index does of their videos, in the order asked for."""
         known: dict[Path, VideoRecord] = {}
         with contextlib.suppress(StoreError):  # of which the answers warn
             known = self.store.at({hit.path for answer in answers for hit in answer})
         dates = {path: record.date for path, record in known.items()}
-        done = []
+        rate, done = self.store.settings.frame_rate, []
         for answer in answers:
+            hits = [replace(hit, frame_rate=rate) for hit in answer]
             hits = [
                 replace(hit, date=when.text, date_from=when.source)
                 if (when := dates.get(hit.path))  # another process may have removed some since
                 else hit
-                for hit in answer
+                for hit in hits
             ]
             if sort == "date" and len(hits) > 1:
                 places = {path: newest_first(record) for path, record in known.items()}

@@ -76,13 +76,13 @@ class Store:
     Every method raises `StoreError` where the index cannot be read or written.
     """
 
-    def __init__(self, tables: Tables, header: Header) -> None:
+    def __init__(self, tables: Tables, header: Header, stamp: tuple[int, ...] = ()) -> None:
         self.location = tables.location
         self.settings = header.settings
         self.fingerprint = header.fingerprint
         self.dim = header.dim
         self._header = header
-        self._tables = tables
+        self._tables, self._stamp = tables, stamp
         self.finder = Finder(tables, header.dim)
         self.lines = Lines(tables, header)
         self._commits = 0
@@ -130,12 +130,13 @@ class Store:
 
     @classmethod
     def _open(cls, tables: Tables) -> "Store":
+        stamp = tables.stamp()
         half_made, header = tables.half_made(), tables.header()
         if half_made:
             with as_store_error(tables.location, "repair"), write_lock(tables.location):
                 tables.create(header)
                 repair.repair_index(tables, header, all_lost=True)
-        return cls(tables, header)
+        return cls(tables, header, stamp)
 
     @staticmethod
     def exists(location: str | Path) -> bool:
@@ -147,8 +148,15 @@ class Store:
         """Delete an index and nothing else in its folder."""
         repair.delete_index(locate(location))
 
+    @property
+    def is_remote(self) -> bool:
+        """Whether it is in object storage, so that looking there takes time."""
+        return not self._stamp
+
     def is_replaced(self) -> bool:
-        """Whether another index is in its place by now."""
+        """Whether another index, or none, is in its place by now."""
+        if self._stamp:
+            return self._tables.stamp() != self._stamp
         return self._tables.header().index_id != self._header.index_id
 
     def check_model(self, model: str, fingerprint: str) -> None:

@@ -83,6 +83,14 @@ class Tables:
         self._sums = {name: Checksums(self._folder(name)) for name in EVERY}
         self._looked = -math.inf  # when a storage was asked for lines last, by `time.monotonic`
 
+    def stamp(self) -> tuple[int, ...]:
+        """Tells an index from one that was made later in its place; empty in object storage."""
+        try:
+            status = self._folder("videos").stat()
+        except OSError:
+            return ()
+        return status.st_dev, status.st_ino
+
     def use(
         self, name: Name, act: Callable[[Any], Result], *, copy: bool = True, deadly: bool = False
     ) -> Result:

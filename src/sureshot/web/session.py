@@ -179,7 +179,6 @@ class Session:
         self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
-        self._stamp: tuple[int, ...] = ()
         self._videos: dict[str, VideoRecord] = {}
         self._videos_read = self._remote_checked = -refresh
         self._all_shown: int | None = None  # version of the index in which nothing is hidden
@@ -187,14 +186,12 @@ class Session:
     def searcher(self) -> Searcher:
         """The open index, reopened when another one has taken its place."""
         with self._opening:
-            stamp = self._current_stamp()
-            if self._searcher is None or stamp != self._stamp or self._is_replaced():
+            if self._searcher is None or self._is_replaced(self._searcher.store):
                 self._searcher = None
                 self.forget_videos()
                 self._searcher = open_index(
                     self.options.db, model=self.options.model, device=self.options.device
                 )
-                self._stamp = stamp
             return self._searcher
 
     def reload_card(self) -> Searcher:
@@ -209,7 +206,7 @@ class Session:
     def store(self) -> Store:
         """The index without its model."""
         searcher = self._searcher
-        if searcher is not None and self._current_stamp() == self._stamp:
+        if searcher is not None and (searcher.store.is_remote or not searcher.store.is_replaced()):
             return searcher.store
         return Store.open(index_place(self.options.db))
 
@@ -321,22 +318,13 @@ class Session:
         for queue in (self.searches, self.files, self.pictures, self.previews, self.clips):
             queue.close()
 
-    def _is_replaced(self) -> bool:
-        """Whether the index in object storage, which has no inodes, is another one by now."""
-        if self._stamp or self._searcher is None:
-            return False
-        if time.monotonic() - self._remote_checked <= self._refresh:
-            return False
-        self._remote_checked = time.monotonic()
-        return self._searcher.store.is_replaced()
-
-    def _current_stamp(self) -> tuple[int, ...]:
-        """Tells an index from one that was made later in its place."""
-        try:
-            status = Path(index_place(self.options.db), "videos.lance").stat()
-        except OSError:  # in object storage, or not there
-            return ()
-        return status.st_dev, status.st_ino
+    def _is_replaced(self, store: Store) -> bool:
+        """Whether another index is in its place by now; storage is asked now and then."""
+        if store.is_remote:
+            if time.monotonic() - self._remote_checked <= self._refresh:
+                return False
+            self._remote_checked = time.monotonic()
+        return store.is_replaced()
 
 
 def of_app(name: str) -> Any:

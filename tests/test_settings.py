@@ -10,11 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
+from sureshot.models.model import StemConfig
 from sureshot.settings import (
     NotTomlError,
     build,
@@ -107,6 +109,13 @@ def test_what_does_not_fit_is_refused_by_its_dotted_path(
     values: Mapping[str, object], message: str
 ) -> None:
     assert message in refused(values)
+
+
+def test_settings_that_are_built_in_code_are_held_to_their_kinds() -> None:
+    assert StemConfig(kind="linear", dropout=np.float32(0.5)).dropout == 0.5
+    for wrong in ({"kind": "None"}, {"width": 2.5}, {"backbone": "yes"}):
+        with pytest.raises(SureshotError, match=f"Setting stem.{next(iter(wrong))} is"):
+            StemConfig(**wrong)  # type: ignore[arg-type]
 
 
 def test_an_override_sets_one_value_and_leaves_the_given_ones() -> None:

@@ -247,7 +247,7 @@ class Within(NamedTuple):
 
 
 class Ranged:
-    """Settings that refuse values out of the ranges that their fields name; None is in any.
+    """Settings that refuse values of other kinds, and out of the ranges that their fields name.
 
     Examples:
         >>> @dataclasses.dataclass(frozen=True)
@@ -262,10 +262,15 @@ class Ranged:
     key: ClassVar[str] = ""  # dotted key of the settings, for errors
 
     def __post_init__(self) -> None:
-        """Refuse values out of range."""
+        """Refuse values of another kind or out of range."""
+        kinds = typing.get_type_hints(type(self))
+        fields = {field.name for field in dataclasses.fields(self) if field.init}  # type: ignore[arg-type]
         for name, hint in typing.get_type_hints(type(self), include_extras=True).items():
+            if name not in fields:
+                continue
+            value = _typed(kinds[name], getattr(self, name), _dotted(self.key, name))
+            object.__setattr__(self, name, value)
             for limits in getattr(hint, "__metadata__", ()):
-                value = getattr(self, name)
                 if isinstance(limits, Within) and value is not None:
                     within(_dotted(self.key, name), value, *limits)
 
@@ -323,6 +328,8 @@ def _without_none(value: Any) -> Any:
 def _typed(kind: Any, value: object, key: str) -> Any:
     """The value as this type, or an error."""
     origin = typing.get_origin(kind)
+    if getattr(value, "ndim", None) == 0:  # a number of numpy or torch
+        value = value.item()  # type: ignore[attr-defined]
     if origin in (Union, types.UnionType):
         if value is None:
             return None
@@ -338,15 +345,23 @@ def _typed(kind: Any, value: object, key: str) -> Any:
     if origin is tuple:
         return _several(typing.get_args(kind)[0], value, key)
     if dataclasses.is_dataclass(kind) or _is_mapping(kind):
-        if not isinstance(value, Mapping):
-            raise SureshotError(f"Setting {key} is {_shown(value)}; expected a table.")
-        if not _is_mapping(kind):
-            return build(kind, value, key)
-        _, inner = typing.get_args(kind) or (str, Any)
-        if inner in (Any, object):
-            return dict(value)
-        return {name: _typed(inner, one, _dotted(key, str(name))) for name, one in value.items()}
+        return _table(kind, value, key)
     return _scalar(kind, value, key)
+
+
+def _table(kind: Any, value: object, key: str) -> Any:
+    """A mapping, or a dataclass, which may be built already."""
+    is_mapping = _is_mapping(kind)
+    if not is_mapping and isinstance(value, kind):
+        return value
+    if not isinstance(value, Mapping):
+        raise SureshotError(f"Setting {key} is {_shown(value)}; expected a table.")
+    if not is_mapping:
+        return build(kind, value, key)
+    _, inner = typing.get_args(kind) or (str, Any)
+    if inner in (Any, object):
+        return dict(value)
+    return {name: _typed(inner, one, _dotted(key, str(name))) for name, one in value.items()}
 
 
 def _several(kind: Any, value: object, key: str) -> tuple[Any, ...]:

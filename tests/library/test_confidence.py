@@ -262,6 +262,7 @@ def test_answers_that_are_judged_together_say_what_each_says_alone(card):
         assert (shown.status, shown.warnings) == (alone.status, alone.warnings)
         assert shown.confidence.plausible == alone.confidence.plausible
         assert shown.confidence.right == pytest.approx(alone.confidence.right)
+        assert shown.confidence.expected == pytest.approx(alone.confidence.expected)
         assert shown.present == pytest.approx(alone.present)
         assert [h.probability for h in shown] == pytest.approx([h.probability for h in alone])
 

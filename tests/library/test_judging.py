@@ -219,5 +219,17 @@ def test_another_file_is_left_as_it_is(tmp_path):
 
 
 def test_what_is_no_verdict_is_refused(library, tmp_path):
-    with pytest.raises(SureshotError, match="A hit was called True; say one of yes, no, absent"):
-        judge(["red"], lambda hit: True, to=tmp_path / "j.jsonl", db=library.db)
+    file = tmp_path / "j.jsonl"
+    for said in (True, "more", "unknown"):  # the last two are said where none was right
+        with pytest.raises(SureshotError, match=f"{said!r}; say one of yes, no, absent, again"):
+            judge(["red"], lambda hit, said=said: said, to=file, db=library.db)
+    for said in (None, "yes"):
+        with pytest.raises(SureshotError, match=f"{said!r}; say one of more, absent, unknown"):
+            judge(
+                ["red"],
+                lambda hit: "no",
+                ask_more=lambda n, said=said: said,
+                to=file,
+                db=library.db,
+            )
+    assert not file.exists()

@@ -1,6 +1,7 @@
 """What Python adds to the commands: an open index as a value, answers as tables, hits as files."""
 
 import asyncio
+import json
 import pickle
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ import pytest
 from PIL import Image
 
 import sureshot
-from sureshot.errors import QueryError, SureshotError, VideoError
+from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.index import Store
 from tests.encoded import make_store
@@ -103,7 +104,12 @@ def test_a_picture_in_memory_is_looked_for(films, library: Library, picture) -> 
 
 
 @pytest.mark.parametrize(
-    "none", [GREEN / 255, np.zeros(5, np.uint8), np.zeros((0, 0, 3), np.uint8), 5]
+    "none",
+    [
+        *(GREEN / 255, GREEN[..., 0] / 255, GREEN[..., 0].astype(np.uint16), GREEN[..., :2], 5),
+        *(np.zeros(5, np.uint8), np.zeros((0, 0, 3), np.uint8)),
+        Image.fromarray(GREEN[..., 0].astype(np.float32)),
+    ],
 )
 def test_what_is_no_picture_is_refused(films, none) -> None:
     with pytest.raises(QueryError, match="A picture has no seconds; leave out at"):
@@ -131,11 +137,63 @@ def test_a_hit_gives_its_frame_and_its_clip(films, tmp_path: Path) -> None:
 def test_a_frame_rate_that_cannot_be_is_refused(films, tmp_path: Path, rate: float) -> None:
     for number in range(2):
         Image.fromarray(GREEN).save(tmp_path / f"{number}.png")
-    hit = replace(films.search("green", limit=1)[0], path=tmp_path)
-    for use in (lambda: hit.frame(rate=rate), lambda: hit.clip(tmp_path / "c.mp4", rate=rate)):
+    hit = replace(films.search("green", limit=1)[0], path=tmp_path, frame_rate=rate)
+    for use in (hit.frame, lambda: hit.clip(tmp_path / "c.mp4")):
         with pytest.raises(SureshotError, match=f"frame rate of {rate:g}.*give one above 0"):
             use()
     assert len(list(tmp_path.iterdir())) == 2
+
+
+@pytest.mark.parametrize(
+    "options, said",
+    [
+        ({"limit": None}, "limit is None; give a whole number"),
+        ({"limit": "3"}, "limit is '3'"),
+        ({"limit": 2.5}, "limit is 2.5"),
+        ({"per_video": "2"}, "per_video is '2'"),
+        ({"min": None}, "min is None; give a share"),
+        ({"coverage": "much"}, "coverage is nan"),
+        ({"since": 5}, "--since is 5, which is no date"),
+        ({"longer": [1]}, r"--longer is \[1\]; give seconds"),
+    ],
+)
+def test_an_option_of_another_kind_is_named(films, options, said) -> None:
+    with pytest.raises(SureshotError, match=said):
+        films.search("red", **options)
+
+
+def test_options_are_numbers_of_any_kind_and_shares_as_they_are_typed(films) -> None:
+    answer = films.search("red", limit=np.int64(2), prior=np.float32(0.5), min="0%")
+    assert len(answer) == 2 and json.dumps(answer.to_dict())
+    video = answer[0].path
+    assert films.like(video, at="0:01").hits == films.like(video, at=1).hits
+    for query in (None, ["red"], 3):
+        with pytest.raises(QueryError, match="give a sentence as text"):
+            films.search(query)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"frames": 4.5}, {"frames": "3"}, {"scenes": "no"}, {"window": "a"}, {"decode": "x"}],
+)
+def test_settings_of_another_kind_leave_no_index_behind(
+    library: Library, tmp_path, settings
+) -> None:
+    with pytest.raises(ArgumentError, match=f"Setting {next(iter(settings))} is"):
+        sureshot.index(library.videos, db=tmp_path / "db", model="tiny", **settings)
+    assert not (tmp_path / "db").exists()
+
+
+def test_settings_may_be_numbers_of_numpy(library: Library, tmp_path: Path) -> None:
+    red = library.videos / "red.mp4"
+    made = {"frames": np.int64(3), "scenes": np.bool_(False), "frame_rate": 2}
+    sureshot.index(red, db=tmp_path / "db", model="tiny", workers=1, **made)
+    settings = sureshot.open_index(tmp_path / "db").store.settings
+    assert (settings.frames, settings.scenes, settings.frame_rate) == (3, False, 2.0)
+
+
+def test_a_list_of_videos_takes_an_open_index(films, library: Library) -> None:
+    assert len(sureshot.library.videos(films)) == len(sureshot.library.videos(library.db))
 
 
 def test_a_hit_whose_file_went_meanwhile_says_so(tmp_path: Path, films, library: Library) -> None:

@@ -121,7 +121,7 @@ def judged(
             right=float(right[number, 0]),
             coverage=coverage,
             plausible=few,
-            expected=float(right[number, :RESULTS].sum()),
+            expected=float(right[number, : min(RESULTS, len(scores))].sum()),
             prior=card.prior if prior is None else prior,
             valid_for=describe_card(card),
             personal=card.is_personal,

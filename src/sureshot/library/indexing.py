@@ -518,6 +518,8 @@ def index(
             f"threads of one machine; more are for {option('ray')}."
         )
     chosen = [expand(path) for path in as_list(paths)]
+    if not chosen:
+        raise QueryError("Name videos or folders that hold some.")
     exclude, include = (list(map(str, as_list(given))) for given in (exclude, include))
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
@@ -530,10 +532,10 @@ def index(
     asked = {
         "model": absolute_model(model) if model else None,
         "frames": frames,
-        "window": None if window is None else float(window),
+        "window": window,
         "scenes": scenes,
         "decode": decode,
-        "frame_rate": None if frame_rate is None else float(frame_rate),
+        "frame_rate": frame_rate,
     }
     given: dict[str, Any] = {name: value for name, value in asked.items() if value is not None}
     try:

@@ -5,7 +5,7 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 from sureshot.errors import ArgumentError, SureshotError, reason_of
 from sureshot.library.confidence import cards_of
@@ -345,12 +345,14 @@ def _with_digests(label: Label, store: Store) -> Label:
     )
 
 
-def _checked(verdict: Verdict) -> Verdict:
-    """What was said of a hit, if it is one of what can be."""
-    if verdict not in get_args(Verdict):
-        raise ArgumentError(
-            f"A hit was called {verdict!r}; say one of {', '.join(get_args(Verdict))}."
-        )
+_OF_HIT: tuple[Verdict, ...] = "yes", "no", "absent", "again", "skip", "quit"
+_OF_NONE: tuple[Verdict, ...] = "more", "absent", "unknown", "again", "skip", "quit"
+
+
+def _checked(verdict: Verdict, known: tuple[Verdict, ...]) -> Verdict:
+    """What was said of a hit, or where none was right, if it is one of what can be."""
+    if verdict not in known:
+        raise ArgumentError(f"The answer was {verdict!r}; say one of {', '.join(known)}.")
     return verdict
 
 
@@ -379,7 +381,7 @@ def judge_query(
         verdict: Verdict = "no"
         for page in _pages(searcher, query, options):
             for hit in page:
-                verdict = _checked(ask(hit))
+                verdict = _checked(ask(hit), _OF_HIT)
                 if verdict not in ("yes", "no"):
                     break
                 shown: list[Hit | Copy] = [hit, *hit.copies]
@@ -395,7 +397,7 @@ def judge_query(
                 ]
             found = any(moment.right for moment in moments)
             if verdict in ("yes", "no") and not found:
-                verdict = ask_more(len(moments))
+                verdict = _checked(ask_more(len(moments)), _OF_NONE)
             if verdict != "more":
                 break
         else:

@@ -23,6 +23,8 @@ _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 
 def clean(query: str) -> str:
     """A query as one line of printable text; it is refused where nothing is left of it."""
+    if not isinstance(query, str):
+        raise QueryError(f"The query is {query!r}; give a sentence as text.")
     # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
     text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
     text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)

@@ -1,5 +1,6 @@
 """The windows that a query may mean, scored exactly, and the hits among them."""
 
+import operator
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
+from sureshot.library.query_checks import parse_share
 from sureshot.library.results import Copy, FrameScore, Hit, NameMatch, Piece
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
@@ -296,6 +298,20 @@ _GONE = "Files that are gone stay in the index until `sureshot index FOLDER --pr
 _AWAY = "The folder of some of these is not there now; is its disk connected?"
 
 
+_COUNTS, _SHARES = ("limit", "per_video"), ("coverage", "min", "prior")
+
+
+def _number(name: str, value: Any) -> int | float:
+    """An option that is a number, also of numpy, or a share as it is typed."""
+    try:
+        if name in _SHARES:
+            return parse_share(value) if isinstance(value, str) else float(value)
+        return operator.index(value)
+    except (TypeError, ValueError):
+        kind = "a share, such as 0.5 or 50%" if name in _SHARES else "a whole number"
+        raise QueryError(f"{name} is {value!r}; give {kind}.") from None
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
     """What is looked for, and how it was asked for; the options are those of `Searcher.search`.
@@ -332,10 +348,13 @@ class Query:
     phrase: str = ""
 
     def __post_init__(self) -> None:
-        for name in ("limit", "per_video"):
+        for name in (*_COUNTS, *_SHARES):
             value = getattr(self, name)
-            if value is not None and value < 1:
-                raise QueryError(f"{name} is {value}; it must be at least 1.")
+            if value is not None or name not in ("per_video", "prior"):
+                value = _number(name, value)
+                object.__setattr__(self, name, value)
+                if name in _COUNTS and value < 1:
+                    raise QueryError(f"{name} is {value}; it must be at least 1.")
         if not 0 < self.coverage < 1:
             raise QueryError(
                 f"coverage is {self.coverage}; it must be between 0 and 1, such as 0.9."

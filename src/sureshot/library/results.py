@@ -398,7 +398,7 @@ class Confidence:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Answer:
+class Answer(Sequence[Hit]):
     """The ranked moments for one query: a sequence of hits that prints as a table.
 
     Attributes:
@@ -567,7 +567,8 @@ class Answer:
                 "A table of hits needs pandas, which is not installed: pip install pandas"
             ) from None
         rows = [{name: hit.to_dict()[name] for name in _COLUMNS} for hit in self.hits]
-        return pandas.DataFrame(rows, columns=list(_COLUMNS))
+        numbers = dict.fromkeys(("start", "end", "peak", "probability", "score"), "float64")
+        return pandas.DataFrame(rows, columns=list(_COLUMNS)).astype(numbers)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
@@ -642,7 +643,7 @@ class Description:
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Descriptions:
+class Descriptions(Sequence[Description]):
     """Sentences ranked by how well they fit one video.
 
     Attributes:
@@ -665,6 +666,13 @@ class Descriptions:
 
     def __len__(self) -> int:
         return len(self.ranked)
+
+    @overload
+    def __getitem__(self, index: int) -> Description: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Description, ...]: ...
+    def __getitem__(self, index: "int | slice") -> "Description | tuple[Description, ...]":
+        return self.ranked[index]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""

@@ -22,6 +22,7 @@ from sureshot.library.query_checks import (
     is_foreign,
     is_negated,
     looks_foreign,
+    parse_time,
     text_warnings,
     usual_prior,
 )
@@ -116,11 +117,15 @@ def save_picture(picture: "Image.Image | UInt8[np.ndarray, ...]", file: Path) ->
     from PIL import Image, ImageOps
 
     try:
-        if not isinstance(picture, Image.Image) and picture.ndim not in (2, 3):
-            raise ValueError
-        image = picture if isinstance(picture, Image.Image) else Image.fromarray(picture)
-        ImageOps.exif_transpose(image).convert("RGBA").save(file)
-    except (TypeError, ValueError, AttributeError, KeyError) as error:
+        if not isinstance(picture, Image.Image):
+            colours = picture.shape[2:] if picture.ndim > 1 else (0,)
+            if picture.dtype != np.uint8 or colours not in ((), (3,), (4,)):
+                raise ValueError
+            picture = Image.fromarray(picture)
+        image = ImageOps.exif_transpose(picture)
+        # What has more than 8 bits is left to the reader of files, who knows how to scale it.
+        (image if image.mode[:1] in "IF" else image.convert("RGBA")).save(file)
+    except (TypeError, ValueError, AttributeError, KeyError, OSError) as error:
         kind = getattr(picture, "dtype", type(picture).__name__)
         shape = f" of shape {picture.shape}" if hasattr(picture, "shape") else ""
         raise QueryError(
@@ -510,7 +515,7 @@ class Searcher:
         self,
         video: "str | Path | Image.Image | UInt8[np.ndarray, ...]",
         *,
-        at: float | None = None,
+        at: float | str | None = None,
         sort: Sort = "best",
         **options: Any,
     ) -> Answer:
@@ -519,8 +524,9 @@ class Searcher:
         Args:
             video: any video file, photo or folder of frames, indexed or not; or a picture: an image
                 of Pillow, or an array of bytes, grey, RGB or with alpha.
-            at: seconds; other moments of the same video count too. None takes the whole video,
-                whose best-fitting window counts, and looks in the other ones.
+            at: seconds, or a clock time such as ``1:30``; other moments of the same video count
+                too. None takes the whole video, whose best-fitting window counts, and looks in
+                the other ones.
 
         Those of `search` that choose videos and hits are taken too: ``limit``, ``folder``,
         ``longer``, ``shorter``, ``since``, ``until``, ``sort``, ``per_video``, ``merge_copies``.
@@ -533,6 +539,7 @@ class Searcher:
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")
         began = time.perf_counter()
         check_sort(sort)
+        at = parse_time(at) if isinstance(at, str) else at
         for name in _NO_SHARES:
             if name in options:
                 raise QueryError(

@@ -103,6 +103,8 @@ def _seconds(length: float | str | None, name: str) -> float | None:
             length = parse_time(length)
         except QueryError as error:
             raise ArgumentError(f"{option(name)}: {error}") from None
+    if not (length is None or isinstance(length, int | float)):
+        raise ArgumentError(f"{option(name)} is {length!r}; give seconds.")
     if length is not None and not 0 <= length < math.inf:
         raise ArgumentError(f"{option(name)} is {length:g}; give seconds, 0 or more.")
     return length
@@ -118,6 +120,8 @@ def _day(day: date | str | None, name: str) -> date | None:
             raise ArgumentError(
                 f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
             ) from None
+    if not (day is None or isinstance(day, date)):
+        raise ArgumentError(f"{option(name)} is {day!r}, which is no date; write it as 2024-05-31.")
     return day
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.results import JSON_SCHEMA
@@ -18,6 +18,9 @@ from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
 from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
 from sureshot.text import counted, duration, plain, printable
+
+if TYPE_CHECKING:
+    from sureshot.library.search import Searcher
 
 _SHOWN = 10  # videos of a page in its `repr`
 _COLUMNS = (
@@ -91,7 +94,7 @@ class VideoPage:
 
 
 def videos(
-    db: str | Path | Store | None = None,
+    db: "str | Path | Store | Searcher | None" = None,
     *,
     folder: str | Selection | None = None,
     longer: float | str | None = None,
@@ -108,7 +111,10 @@ def videos(
 
     The others are those of `Searcher.search`. Failed videos have no length that could fit.
     """
-    store = db if isinstance(db, Store) else Store.open(index_place(db))
+    if db is None or isinstance(db, str | Path):
+        store = Store.open(index_place(db))
+    else:
+        store = db if isinstance(db, Store) else db.store
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)

@@ -33,7 +33,8 @@ def overlap(
 ) -> Float[np.ndarray, "queries k"]:
     """Temporal intersection over union of the moments found with the one sought.
 
-    Of whole videos it is 1 for the same one and 0 for any other.
+    Of whole videos it is 1 for the same one and 0 for any other; of moments without length it is 1
+    for the same one.
     """
     video, start, end = (column[found] for column in moments)
     own = [column[sought][:, None] for column in moments]
@@ -41,8 +42,8 @@ def overlap(
     shared = np.maximum(np.minimum(end, own[2]) - np.maximum(start, own[1]), 0.0)
     union = np.maximum(end, own[2]) - np.minimum(start, own[1])
     whole = np.isinf(end) & np.isinf(own[2])
-    ratio = np.divide(shared, union, out=np.zeros(found.shape), where=same & ~whole)
-    return np.where(whole, same, ratio).astype(np.float64)
+    ratio = np.divide(shared, union, out=np.zeros(found.shape), where=same & ~whole & (union > 0))
+    return np.where(whole | (union == 0), same, ratio).astype(np.float64)
 
 
 def rejection_f1(

@@ -36,7 +36,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
 
 def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
     """`auroc` as a statistic that can be resampled."""
-    true = _checked(confidence, right) == 1
+    true = _true(confidence, right)
     order = np.argsort(confidence)
     ties = np.unique(confidence[order], return_index=True)[1]
 
@@ -62,7 +62,7 @@ def fpr_at_tpr(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> fl
         >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
         0.0
     """
-    true = _checked(confidence, right) == 1
+    true = _true(confidence, right)
     if true.all() or not true.any():
         return _TPR
     passing = np.sort(confidence[true])[::-1]
@@ -157,8 +157,12 @@ def _lost(
 ) -> Float64[np.ndarray, " queries"]:
     """Expected sum of the losses of the 1, 2, ... surest queries."""
     loss = _checked(confidence, wrong).astype(np.float64)
+    if loss.min() < 0 or loss.max() > 1:
+        raise SureshotError(f"A loss is 0 to 1; these are {loss.min():g} to {loss.max():g}.")
     # Within a tie each place costs the mean of the tie.
-    _, tie, size = np.unique(-confidence, return_inverse=True, return_counts=True)
+    _, tie, size = np.unique(
+        -confidence.astype(np.float64), return_inverse=True, return_counts=True
+    )
     mean = np.bincount(tie, weights=loss) / size
     return np.cumsum(np.repeat(mean, size))
 
@@ -185,6 +189,16 @@ def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> Outc
     if np.isnan(confidence).any() or np.isnan(outcome).any():
         raise SureshotError("A confidence or an outcome is NaN; leave such a query out or fix it.")
     return outcome
+
+
+def _true(
+    confidence: Num[np.ndarray, " queries"], right: Outcomes
+) -> Bool[np.ndarray, " outcomes"]:
+    """Which outcomes are right; all must be 0 or 1."""
+    outcome = _checked(confidence, right)
+    if not np.isin(outcome, (0, 1)).all():
+        raise SureshotError("An outcome is neither 0 nor 1; a query was answered right or wrong.")
+    return outcome == 1
 
 
 BINS = 15  # of equal width
@@ -294,7 +308,7 @@ def _bins(probability: Float[np.ndarray, " queries"]) -> Int[np.ndarray, " queri
 def _checked_probability(
     probability: Num[np.ndarray, " queries"], right: Outcomes
 ) -> Bool[np.ndarray, " outcomes"]:
-    true = _checked(probability, right) == 1
+    true = _true(probability, right)
     if not ((probability >= 0) & (probability <= 1)).all():
         raise SureshotError("A probability is outside of 0 to 1.")
     return true

@@ -71,6 +71,8 @@ def inverted_softmax(
         does not lose small ones to zero. The released code of DUQ applies this to every result it
         prints, without saying so.
     """
+    if scale <= 0:
+        raise SureshotError(f"scale is {scale:g}; it must be above 0.")
     scores = _finite("similarity", similarity)
     return _log_softmax(scores, scores, scale) / scale
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
@@ -40,7 +40,8 @@ def text_ranks(
     Scores are compared as they are, in their own precision.
 
     Args:
-        similarity: higher is better; ``-inf`` rules a video out, ``+inf`` beats every number.
+        similarity: higher is better; ``-inf`` rules a video out, ``+inf`` beats every number. What
+            is a list, or a tensor in the memory of the processor, is made an array.
         owner: column of the video that each text describes.
 
     Differs:
@@ -52,6 +53,7 @@ def text_ranks(
         >>> text_ranks(scores, np.array([0, 1, 2]))
         array([1. , 1.5, 3. ])
     """
+    similarity, owner = np.asarray(similarity), np.asarray(owner)
     check(similarity, owner)
     ranks = np.empty(len(owner))
     for part in row_blocks(len(owner), similarity.shape[1]):
@@ -88,6 +90,7 @@ def video_ranks(
         >>> video_ranks(scores, np.array([0, 0, 1]))
         array([1., 2.])
     """
+    similarity, owner = np.asarray(similarity), np.asarray(owner)
     check(similarity, owner)
     videos = np.unique(owner)
     order = np.argsort(owner, kind="stable")
@@ -120,6 +123,7 @@ def relevant_ranks(
         >>> relevant_ranks(scores, np.array([[False, True, True], [True, True, False]]))
         array([2. , 1.5])
     """
+    similarity, relevant = np.asarray(similarity), np.asarray(relevant)
     if similarity.shape != relevant.shape or not relevant.any(1).all():
         raise SureshotError(
             f"Scores of shape {similarity.shape} and relevance of shape {relevant.shape}: every "
@@ -138,6 +142,11 @@ def check(
     similarity: Float[np.ndarray, "texts videos"], owner: Integer[np.ndarray, " other"]
 ) -> None:
     """Refuse scores and owners that cannot be ranked."""
+    if similarity.ndim != 2 or owner.ndim != 1 or owner.dtype.kind not in "iu":
+        raise SureshotError(
+            f"Scores of shape {similarity.shape} and owners of shape {owner.shape}, "
+            f"{owner.dtype}: give a matrix of texts and videos, and a whole number for each text."
+        )
     texts, videos = similarity.shape
     if len(owner) != texts:
         raise SureshotError(
@@ -171,6 +180,8 @@ def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
 def _rank(
     better: Integer[np.ndarray, " n"], same: Integer[np.ndarray, " n"], ties: Ties
 ) -> Float64[np.ndarray, " n"]:
+    if ties not in get_args(Ties):
+        raise SureshotError(f"ties is {ties!r}; known: {', '.join(get_args(Ties))}.")
     return 1.0 + better + (0.5 * same if ties == "mean" else 0.0)
 
 
@@ -216,8 +227,7 @@ def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
         >>> recall(np.array([1.0, 1.5, 4.0, 60.0]))
         Recall(r1=25.0, r5=75.0, r10=75.0, r50=75.0, median=2.75, mean=16.625, n=4)
     """
-    if len(ranks) == 0:
-        raise SureshotError("There are no queries to summarise; give at least one text.")
+    ranks = _checked(ranks)
     if not (np.isfinite(ranks) & (ranks >= 1)).all():
         raise SureshotError(
             "Ranks must be finite and count from 1; these are from "
@@ -234,6 +244,17 @@ def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
     )
 
 
+def _checked(ranks: Float[np.ndarray, " queries"]) -> Float[np.ndarray, " queries"]:
+    """A row of ranks, from a list too."""
+    ranks = np.asarray(ranks)
+    if ranks.ndim != 1 or len(ranks) == 0:
+        raise SureshotError(
+            f"Ranks of shape {ranks.shape}: there are no queries to summarise; give a row of the "
+            "rank of each text, at least one."
+        )
+    return ranks
+
+
 def recall_at(ranks: Float[np.ndarray, " queries"], k: int) -> float:
     """R@k: percent of the queries whose rank is at most ``k``.
 
@@ -241,6 +262,7 @@ def recall_at(ranks: Float[np.ndarray, " queries"], k: int) -> float:
         >>> recall_at(np.array([1.0, 2.0, 2.5, 9.0]), 2)
         50.0
     """
+    ranks = _checked(ranks)
     return 100.0 * float(np.count_nonzero(ranks <= k)) / len(ranks)
 
 

@@ -30,6 +30,7 @@ from sureshot.metrics.ranks import (
     text_ranks,
     video_ranks,
 )
+from sureshot.paths import as_list
 from sureshot.text import aligned, counted
 
 Scores = Float[np.ndarray, "texts videos"]
@@ -265,11 +266,14 @@ def report(
             "Printed rows were asked for but no dataset is named; give dataset, or leave against "
             "empty."
         )
+    similarity, owner = np.asarray(similarity), np.asarray(owner)
+    for k in ks:
+        recall(np.ones(1)).at(k)  # refused before anything is computed
     line = partial(_line, owner=owner, resamples=resamples, seed=seed)
     compared = {"t2v": text_ranks(similarity, owner), "v2t": video_ranks(similarity, owner)}
     raw = line("raw", "t2v", similarity), line("raw", "v2t", similarity)
     shown = []
-    for name in post:
+    for name in as_list(post):
         label, correct, transductive = _correction(name, bank)
         shown.append(line(label, "t2v", correct(similarity), raw=compared["t2v"]))
         if transductive:
@@ -289,7 +293,9 @@ def report(
     )
     matches = {
         way: [
-            match for method in against for match in compare(setting, method=method, direction=way)
+            match
+            for method in as_list(against)
+            for match in compare(setting, method=method, direction=way)
         ]
         for way in _WAYS
     }
@@ -412,7 +418,7 @@ def write_run(
         raise SureshotError("A score is +inf, which a TREC run cannot hold; scores must be finite.")
     with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as file:
         for query, row in zip(queries, similarity, strict=True):
-            best = np.argsort(-row, kind="stable")[:depth]
+            best = np.argsort(-row.astype(np.float64), kind="stable")[:depth]
             kept = best[np.isfinite(row[best])]
             file.writelines(
                 f"{query} Q0 {items[i]} {rank} {float(row[i])!r} {tag}\n"

@@ -6,7 +6,7 @@ Nothing here imports torch before a checkpoint is loaded.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -47,7 +47,8 @@ from sureshot.models.similarity import (
     Similarity,
     similarity_for,
 )
-from sureshot.paths import absolute, absolute_model, expand, is_folder_at
+from sureshot.paths import absolute, absolute_model, as_list, expand, is_folder_at
+from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
     from sureshot.models.checkpoint import Checkpoint
@@ -59,7 +60,7 @@ _FRAMES = 12  # sampled from a video for an encoder alone
 _TEXTS, _VIDEOS = 256, 64  # coded at once
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
 class Embedded:
     """Texts or videos as a model compares them; `Scorer.similarity` takes one of each.
 
@@ -68,11 +69,18 @@ class Embedded:
             pools frames to one vector, as an encoder alone does; else it chooses candidates.
         codes: what the model's own similarity compares.
         are: which of the two they are.
+        model: whose they are; those of two models do not compare.
     """
 
     vectors: Float[np.ndarray, "items dim"]
     codes: Any
     are: Literal["texts", "videos"]
+    model: str
+
+    def __repr__(self) -> str:
+        return (
+            f"<{len(self)} {self.are} of {plain(self.model)}, {self.vectors.shape[1]} numbers each>"
+        )
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -81,7 +89,7 @@ class Embedded:
         return np.array(self.vectors, dtype=dtype, copy=copy or None)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class Scorer:
     """An encoder alone, or a trained model on top of one.
 
@@ -115,6 +123,9 @@ class Scorer:
     searchable: Encoder | None = None
     bank: Bank | None = None
 
+    def __repr__(self) -> str:
+        return f"<Scorer {plain(self.name)}: {self.system}, {counted(self.frames, 'frame')}>"
+
     @property
     def trained_on(self) -> str:
         """Datasets it was trained on, joined by " + "; empty if not known."""
@@ -134,6 +145,12 @@ class Scorer:
     def fingerprint(self) -> str:
         """By which an index and a calibration card know it."""
         return self.require_searchable().fingerprint
+
+    @property
+    def _known_as(self) -> str:
+        """Its name and, where it has one, its version."""
+        version = "" if self.searchable is None else f", version {self.fingerprint[:12]}"
+        return f"{self.name}{version}"
 
     @cached_property
     def raw(self) -> Similarity:
@@ -155,15 +172,15 @@ class Scorer:
         """Similarity on stored features, uncorrected."""
         return similarity_for(self.require_searchable())
 
-    def encode_query(self, texts: str | Sequence[str]) -> Embedded:
+    def encode_query(self, texts: str | Iterable[str]) -> Embedded:
         """Texts, sentences or single words, as the model compares them; at least one."""
-        texts = [texts] if isinstance(texts, str) else texts
-        if not len(texts):
-            raise ArgumentError("There are no texts to encode.")
+        texts = as_list(texts)
+        if not all(text.strip() for text in texts) or not texts:
+            raise ArgumentError("There are no texts to encode, or one of them is empty.")
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
-        return Embedded(how.text_vectors(codes), codes, "texts")
+        return Embedded(how.text_vectors(codes), codes, "texts", self._known_as)
 
     def encode_document(
         self, videos: str | Path | Sequence[str | Path], *, experts: str | Path | None = None
@@ -190,7 +207,7 @@ class Scorer:
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
-        return Embedded(how.video_vectors(codes), codes, "videos")
+        return Embedded(how.video_vectors(codes), codes, "videos", self._known_as)
 
     def similarity(
         self, texts: Embedded, videos: Embedded, *, corrected: bool = True
@@ -201,12 +218,17 @@ class Scorer:
             corrected: whether the hub correction of the model's bank is taken off, as in a search.
 
         Raises:
-            ArgumentError: these are not texts and videos, in this order.
+            ArgumentError: these are not texts and videos, in this order, or not of this model.
         """
         if (texts.are, videos.are) != ("texts", "videos"):
             raise ArgumentError(
                 f"similarity compares texts with videos, in this order; here are {texts.are} and "
                 f"{videos.are}."
+            )
+        if {texts.model, videos.model} != {self._known_as}:
+            raise ArgumentError(
+                f"similarity of {self._known_as} compares what it has encoded; here are texts of "
+                f"{texts.model} and videos of {videos.model}."
             )
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)

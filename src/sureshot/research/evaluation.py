@@ -93,7 +93,7 @@ def encode(
     features = extract(
         split,
         scorer.encoder,
-        frames=frames or scorer.frames,
+        frames=scorer.frames if frames is None else frames,
         sampling=scorer.sampling,
         cells=scorer.cells,
         cache=cache,

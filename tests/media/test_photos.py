@@ -93,6 +93,15 @@ def test_photographs_are_read() -> None:
         assert frames_at(photo, [0.0], side=9999)[0].shape == (picture.height, picture.width, 3)
 
 
+def test_a_transparent_photo_is_shrunk_before_it_is_laid_over_white(tmp_path) -> None:
+    """Where it is half transparent a shrunk one is pink, whichever colour holes have."""
+    picture = np.zeros((1100, 2200, 4), np.uint8)
+    picture[:, ::2] = 255, 0, 0, 255
+    Image.fromarray(picture).save(tmp_path / "a.png")
+    (shown,) = frames_at(tmp_path / "a.png", [0.0], side=100)
+    assert np.abs(shown[40:60, 80:120].astype(int) - (255, 127, 127)).max() <= 2
+
+
 def test_a_photo_just_below_the_limit_is_read_without_a_word(tmp_path) -> None:
     Image.new("1", (10_000, 9000)).save(tmp_path / "panorama.png")
     with warnings.catch_warnings(record=True) as said:
@@ -107,9 +116,10 @@ def test_a_photo_that_cannot_be_read_says_what_is_missing(tmp_path) -> None:
     with pytest.raises(VideoError, match=r"is a HEIC photo.*save it as JPEG"):
         frames_at(heic, [0.0], side=90)
     bomb = tmp_path / "panorama.png"
-    Image.new("1", (20_000, 20_000)).save(bomb)
-    with pytest.raises(VideoError, match="is too large; the most is 178 million pixels"):
-        frames_at(bomb, [0.0], side=90)
+    for side in (20_000, 8_500):  # more than Pillow opens, and more than a video may have
+        Image.new("1", (side, side)).save(bomb)
+        with pytest.raises(VideoError, match="large; the most is 67 million pixels, of JPEG 178"):
+            frames_at(bomb, [0.0], side=90)
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut off")
     with pytest.raises(VideoError):
         frames_at(tmp_path / "a.jpg", [0.0], side=90)

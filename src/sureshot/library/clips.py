@@ -12,6 +12,7 @@ import contextlib
 import io
 import math
 import tempfile
+import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -61,6 +62,7 @@ from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
+_PHOTOS = threading.BoundedSemaphore(2)  # a large one takes hundreds of megabytes as it is read
 
 
 def check_pad(pad: float) -> None:
@@ -430,7 +432,8 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
         given.write_bytes(data)
         try:
             # Never to ffmpeg as it came: some of its formats are lists of other files to read.
-            picture = read_image(given)
+            with _PHOTOS:
+                picture = read_image(given)
         except VideoError as error:
             raise QueryError(
                 f"{plain(name)} is not a picture that can be read ({error}); give a JPEG or a PNG."

@@ -161,8 +161,10 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
     try:
         with open_image(path) as opened:
             if largest is not None:
-                opened.draft("RGB", (largest, largest))
-            picture = _eight_bit(ImageOps.exif_transpose(opened))
+                opened.draft("RGB", (largest, largest))  # of JPEG alone
+            if opened.width * opened.height > MOST_PIXELS:
+                raise Image.DecompressionBombError
+            picture = _eight_bit(ImageOps.exif_transpose(opened), largest)
     except UnidentifiedImageError:
         if is_heic(path):
             raise VideoError(
@@ -176,10 +178,11 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
         reason = getattr(error, "strerror", None) or first_line(error)
         raise VideoError(reason.lower(), transient=refused) from None
     except Image.DecompressionBombError:
-        most = 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
-        raise VideoError(f"is too large; the most is {most} million pixels") from None
-    size = picture.size if largest is None else shrunk(*picture.size, largest)
-    return picture if picture.size == size else picture.resize(size, Image.Resampling.BOX)
+        most, jpeg = MOST_PIXELS // 1_000_000, 2 * (Image.MAX_IMAGE_PIXELS or 0) // 1_000_000
+        raise VideoError(
+            f"is too large; the most is {most} million pixels, of JPEG {jpeg}"
+        ) from None
+    return picture
 
 
 @contextmanager
@@ -216,16 +219,19 @@ def is_heic(path: Path) -> bool:
     return False
 
 
-def _eight_bit(picture: "Image.Image") -> "Image.Image":
-    """RGB with eight bits a channel."""
+def _eight_bit(picture: "Image.Image", largest: int | None) -> "Image.Image":
+    """RGB with eight bits a channel, shrunk to so many pixels of the shorter side."""
     from PIL import Image
 
     if picture.mode.startswith("I"):  # 16-bit grey, which `convert` would clip to white
-        grey = np.clip(np.asarray(picture).astype(np.int64) // 256, 0, 255)
+        grey = np.clip(np.asarray(picture) // 256, 0, 255)
         picture = Image.fromarray(grey.astype(np.uint8))
-    if "A" not in picture.getbands() and "transparency" not in picture.info:
-        return picture.convert("RGB")
-    return Image.fromarray(flatten(np.asarray(picture.convert("RGBA"))))
+    has_holes = "A" in picture.getbands() or "transparency" in picture.info
+    picture = picture.convert("RGBA" if has_holes else "RGB")
+    size = picture.size if largest is None else shrunk(*picture.size, largest)
+    if picture.size != size:  # first, as to lay a large one over white takes ten times its memory
+        picture = picture.resize(size, Image.Resampling.BOX)
+    return Image.fromarray(flatten(np.asarray(picture))) if has_holes else picture
 
 
 def has_alpha(form: av.VideoFormat) -> bool:

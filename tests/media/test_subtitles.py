@@ -374,6 +374,15 @@ def test_cues_that_are_wrong_do_not_spoil_those_around_them(tmp_path):
     assert notes == ["film.srt: 1 line after the end of the video left out"]
 
 
+def test_a_short_video_has_no_novel(tmp_path):
+    """Each line costs a millisecond, and a file of four megabytes may hold hundred thousand."""
+    cue = "1\n00:00:0{},000 --> 00:00:0{},500\nline {}\n\n"
+    text = "".join(cue.format(n % 9, n % 9, n) for n in range(1500))
+    (tmp_path / "film.srt").write_text(text)
+    found, notes = read(tmp_path / "film.mp4", duration=9.0)
+    assert len(found) <= 1180 and notes == ["film.srt is read up to 0:07: it has over 1180 lines"]
+
+
 def test_what_a_file_has_beyond_all_reason_is_cut_off_with_a_remark(tmp_path, monkeypatch):
     monkeypatch.setattr(subtitles, "_MOST_CUES", 3)
     cue = "1\n00:00:0{0},000 --> 00:00:0{0},500\nline {0}\n\n"

@@ -1,8 +1,12 @@
 """A real browser, where this machine has one, and a server for it to look at."""
 
 import contextlib
+import http.client
+import http.server
 import os
 import shutil
+import threading
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from multiprocessing.process import BaseProcess
@@ -89,3 +93,33 @@ def served(
 def asked(address: str, known: dict[str, str], **more: str) -> urllib.request.Request:
     """A request of a program."""
     return urllib.request.Request(address, headers=known | more)
+
+
+@contextlib.contextmanager
+def behind_a_proxy(address: str, path: str) -> Iterator[str]:
+    """The address of a proxy that hands on what is asked below a path."""
+    place = urllib.parse.urlsplit(address)
+
+    class Proxy(http.server.BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            asking = http.client.HTTPConnection(place.hostname or "", place.port)
+            sent = {**self.headers, "Host": place.netloc, "Connection": "close"}
+            asking.request(self.command, "/" + self.path.removeprefix(path), headers=sent)
+            reply = asking.getresponse()
+            self.send_response(reply.status)
+            for name, value in reply.getheaders():
+                self.send_header(name, value)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the browser has seen enough
+                shutil.copyfileobj(reply, self.wfile)
+            asking.close()
+
+        do_HEAD = do_GET  # noqa: N815 - the name that the library looks for
+
+        def log_message(self, *_told: object) -> None:
+            """Say nothing."""
+
+    with http.server.ThreadingHTTPServer(("localhost", 0), Proxy) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://localhost:{server.server_port}{path}"
+        server.shutdown()

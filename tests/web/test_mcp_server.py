@@ -2,8 +2,11 @@
 
 import base64
 import io
+import json
 import os
 import shutil
+import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable
@@ -20,6 +23,7 @@ from sureshot.models.encoders.toy import COLOURS
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
 from sureshot.web.session import ServeOptions, Session
+from tests.cli.terminal import COMMAND
 from tests.clips import coloured
 from tests.small_library import Library, index
 
@@ -188,6 +192,20 @@ def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path
         assert (await client.call_tool("status", {})).structured_content["model"] == "tiny"
 
     talk_here(library.db, other, model="bundled")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_ends_it_while_it_waits_for_the_agent(library: Library, number) -> None:
+    asked = {"protocolVersion": "2025-06-18", "capabilities": {}}
+    asked["clientInfo"] = {"name": "test", "version": "1"}
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
+    command = [*COMMAND, "mcp", "--db", library.db]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        process.stdin.write(json.dumps(hello).encode() + b"\n")
+        process.stdin.flush()
+        assert b"serverInfo" in process.stdout.readline()
+        process.send_signal(number)
+        assert process.wait(60) == 128 + number
 
 
 def test_a_call_may_be_cancelled(library: Library) -> None:

@@ -16,7 +16,7 @@ from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured
 from tests.paths import ROOT
 from tests.small_library import index
-from tests.web.browser import WAIT, launched, served
+from tests.web.browser import WAIT, behind_a_proxy, launched, served
 from tests.web.kinds import KINDS, written
 
 SIZES = {"wide": (1280, 800), "narrow": (360, 740)}
@@ -291,6 +291,15 @@ def test_a_video_of_the_start_plays_by_its_name_and_leaves_no_hole(page) -> None
     assert page.locator("#shelf").bounding_box()["y"] <= before
     shown, player = (page.locator(one).bounding_box() for one in ("#shelf", "#player"))
     assert shown["x"] + shown["width"] <= player["x"]
+
+
+def test_it_plays_behind_a_proxy_that_gives_it_a_path(browser, shop) -> None:
+    address, _, known = shop
+    with behind_a_proxy(address, "/films/") as below:
+        for page in opened(browser, below, known):
+            search(page, "blue")
+            page.locator(".hit .thumb").first.click()
+            until(page, "video.readyState > 1 && video.videoWidth > 0")
 
 
 def test_a_hit_plays_by_its_name(page) -> None:

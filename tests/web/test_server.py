@@ -1,5 +1,6 @@
 """The application and its process."""
 
+import base64
 import contextlib
 import ipaddress
 import json
@@ -144,6 +145,8 @@ def test_without_a_token_every_account_of_this_machine_is_let_in(library, tmp_pa
 def test_what_others_can_reach_needs_a_password(tmp_path) -> None:
     with pytest.raises(ArgumentError, match="others in your network"):
         run_server(ServeOptions(), host="0.0.0.0")
+    with pytest.raises(ArgumentError, match=r"With --name films\.example others"):
+        run_server(ServeOptions(), names=["films.example"])
     file = tmp_path / "password"
     file.write_text("long enough\n")
     for mode in (0o644, 0o640, 0o604):
@@ -159,6 +162,29 @@ def test_what_others_can_reach_needs_a_password(tmp_path) -> None:
         run_server(ServeOptions(), host="0.0.0.0", password_file=tmp_path / "none")
 
 
+def test_a_proxy_has_a_name_and_nobody_chooses_where_he_asks_from(library, tmp_path) -> None:
+    file = tmp_path / "password"
+    file.write_text("long enough\n")
+    file.chmod(0o600)
+    options = ("--db", library.db, "--name", "films.example", "--password-file", file)
+
+    def code(address: str, host: str, password: str, client: str) -> int:
+        told = base64.b64encode(f"me:{password}".encode()).decode()
+        sent = {"Host": host, "Authorization": f"Basic {told}", "X-Forwarded-For": client}
+        try:
+            with urllib.request.urlopen(asked(f"{address}api/status", sent)) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            error.close()
+            return error.code
+
+    with served(*options, home=tmp_path) as (address, _):
+        assert code(address, "films.example", "long enough", "192.0.2.1") == 200
+        assert code(address, "other.example", "long enough", "192.0.2.1") == 421
+        wrong = [code(address, "films.example", "wrong", f"192.0.2.{n}") for n in range(4)]
+        assert wrong == [401, 401, 401, 429]
+
+
 def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -169,7 +195,7 @@ def test_a_port_that_is_taken_is_told() -> None:
 HURRIED = """
 from sureshot.__main__ import main
 from sureshot.web import server
-server._HEAD_TIME = 3.0
+server._HEAD_TIME = server._PIECE_TIME = 3.0
 main()
 """
 
@@ -194,6 +220,11 @@ def test_connections_that_ask_nothing_keep_nobody_out_and_are_closed(library, tm
         assert {one.recv(12) for one in asking} == {b"HTTP/1.1 401"}
         for one in asking:
             one.close()
+        # Half a photo, whose rest never comes.
+        head = f"POST /api/like HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Length: 9\r\n"
+        with socket.create_connection((place.hostname, place.port)) as half:
+            half.sendall(f"{head}Authorization: {known['Authorization']}\r\n\r\nhalf".encode())
+            assert half.recv(1) == b""
 
 
 CRASH = """

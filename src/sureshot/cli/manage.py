@@ -210,6 +210,12 @@ def serve(
             metavar="ADDRESS", help="Where to listen; anything but localhost needs a password."
         ),
     ] = "127.0.0.1",
+    names: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--name", metavar="HOST", help="A name that a proxy, or your network, calls it by."
+        ),
+    ] = None,
     password_file: Annotated[
         Path | None, path_option(metavar="FILE", help="A file whose first line is the password.")
     ] = None,
@@ -260,6 +266,7 @@ def serve(
         options,
         host=host,
         port=port,
+        names=names or (),
         password_file=password_file,
         with_token=not no_token,
         roots=roots or (),

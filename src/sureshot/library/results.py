@@ -308,6 +308,7 @@ class Hit:
             "away": self.away,
             "date": self.date,
             "date_from": self.date_from,
+            "frame_rate": self.frame_rate,
             "start": round(self.start, 3),
             "end": round(self.end, 3),
             "peak": round(self.peak, 3),

@@ -32,6 +32,7 @@ _VERSION = 2  # of the reading; a higher one makes indexes read subtitles again
 FOLDERS = frozenset({"sub", "subs", "subtitles"})  # in which players look as well
 _MOST_BYTES = 1 << 24  # of a file that are read
 _MOST_CUES = 100_000  # of a file or track; three hours of talk have 4,000
+_ANYHOW, _A_SECOND = 1000, 20  # cues that any video may have, and those of a second more
 _MOST_LETTERS = 1000  # of a cue; what is longer is no caption
 _MOST_SIDECARS = 100  # of a video
 _ITS_OWN = (FileNotFoundError, NotADirectoryError, PermissionError)  # of one file, for as long
@@ -293,13 +294,13 @@ def _kept(
 ) -> list[Cue]:
     """The cues of a track that are within a video, as far as it can be read."""
     kept: list[Cue] = []
-    late = 0
+    late, most = 0, min(_MOST_CUES, _ANYHOW + _A_SECOND * duration)
     try:
         for cue in cues:
             if cue.start > duration:
                 late += 1
-            elif len(kept) == _MOST_CUES:
-                raise VideoError(f"it has over {_MOST_CUES} lines")
+            elif len(kept) >= most:
+                raise VideoError(f"it has over {most:.0f} lines")
             else:
                 kept.append(cue._replace(end=min(cue.end, duration)))
     except (VideoError, OSError) as error:

@@ -4,9 +4,15 @@ Nothing that a tool does changes the index or a video. Videos are named by their
 reaches what is indexed and, links followed, below the given folders, and nothing else.
 """
 
+import os
 import re
-from collections.abc import Callable
+import shutil
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import date
+from types import FrameType
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio.to_thread
@@ -111,8 +117,53 @@ class Clip(BaseModel):
 
 
 def run_mcp(session: Session, cache: ClipCache) -> None:
-    """Answer an agent until it closes standard input. The index need not be there yet."""
-    make_mcp(session, cache).run("stdio")
+    """Answer an agent until it closes standard input. The index need not be there yet.
+
+    Raises:
+        KeyboardInterrupt: a signal came that would have raised it.
+    """
+    with _closed_by_signals():
+        make_mcp(session, cache).run("stdio")
+
+
+@contextmanager
+def _closed_by_signals() -> Iterator[None]:
+    """Standard input that signals close: a thread that waits for a line cannot be interrupted."""
+    given, (source, sink) = os.dup(0), os.pipe()
+    os.dup2(source, 0)
+    os.close(source)
+    to_server = os.fdopen(sink, "wb", buffering=0)
+    stopped = False
+
+    def pass_on() -> None:
+        with suppress(OSError, ValueError), to_server, os.fdopen(given, "rb", buffering=0) as agent:
+            shutil.copyfileobj(agent, to_server)
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        nonlocal stopped
+        first, stopped = not stopped, True
+        try:
+            before[number](number, frame)
+        except KeyboardInterrupt:
+            if not first:
+                raise
+            to_server.close()
+
+    before: dict[int, Callable[[int, FrameType | None], Any]] = {}
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
+        handler = signal.getsignal(number) if (number := getattr(signal, name, None)) else None
+        if number and callable(handler):
+            before[number] = handler
+    for number in before:
+        signal.signal(number, stop)
+    threading.Thread(target=pass_on, daemon=True).start()
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if stopped:
+        raise KeyboardInterrupt
 
 
 def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:

@@ -26,6 +26,7 @@ from starlette.requests import cookie_parser
 from starlette.responses import HTMLResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from sureshot.errors import option
 from sureshot.web.schema import error_reply
 
 CHANGES = "X-Sureshot"
@@ -150,7 +151,10 @@ class SecurityMiddleware:
     def _looked_at(self, scope: Scope, headers: Headers) -> tuple[Response | None, str]:
         """Why a request is refused, if it is, and the cookie to set, if any."""
         if not self._is_ours(headers.getlist("host")):
-            message = "This server answers to localhost only; open the address that it printed."
+            message = (
+                "This server does not answer to that name. Open the address that it printed, or "
+                f"give it the name with {option('name')}."
+            )
             return error_reply(message, 421, "host"), ""
         if not _is_same_site(scope, headers):
             message = "A page of another site sent this; nothing was done."

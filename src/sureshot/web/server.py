@@ -84,13 +84,14 @@ _GRACE = 5  # seconds for running requests when the server ends
 _SHORTEST = 8  # letters of a password
 _WAITING, _OF_ONE = 400, 64  # connections without a request: in all, and of one address
 _HEAD_TIME = 10.0  # seconds that the head of a request may take
+_PIECE_TIME = 30.0  # seconds until the next piece of a body
 _GRACE_OF_MANY = 1.0  # seconds, where its address has opened many: a request comes at once
 # Connections without a request, with their address and since when, the oldest first.
 _silent: dict["_Connection", tuple[str, float]] = {}
 
 
 class _Connection(H11Protocol):
-    """A connection that must bring the head of a request within some seconds.
+    """A connection that must bring the head of a request, and pieces of it, within some seconds.
 
     Where too many have brought none, each new one closes the oldest: whoever has something to ask
     does so at once.
@@ -110,6 +111,8 @@ class _Connection(H11Protocol):
         super().handle_events()
         if self.cycle is not None and not self.cycle.response_complete:
             self._stop_waiting()
+            if self.cycle.more_body:
+                self._timer = self.loop.call_later(_PIECE_TIME, self.transport.close)
 
     def on_response_complete(self) -> None:
         self._wait()
@@ -174,6 +177,7 @@ def run_server(
     *,
     host: str = "127.0.0.1",
     port: int | None = None,
+    names: Sequence[str] = (),
     password_file: str | Path | None = None,
     with_token: bool = True,
     roots: Sequence[str | Path] = (),
@@ -184,6 +188,7 @@ def run_server(
     Args:
         host: address to listen at; any but loopback needs a password.
         port: 0 takes any that is free, None 8460, or any if that is taken.
+        names: by which a proxy, or the names of a network, call this machine; they need a password.
         password_file: its first line is the password, which takes the place of the token.
         with_token: whether other accounts of this machine are kept out by a token in the address.
         roots: folders below which the page may index and play; none takes the home folder, and
@@ -191,10 +196,11 @@ def run_server(
         ready: called once the page answers, with its address and one that works once.
     """
     password = "" if password_file is None else _password(Path(password_file))
-    is_open = not is_loopback(host)
+    is_open = not is_loopback(host) or bool(names)
     if is_open and not password:
+        asked = option("name", names[0]) if is_loopback(host) else option("host", host)
         raise ArgumentError(
-            f"With {option('host', host)} others in your network could see your videos. Write a "
+            f"With {asked} others in your network could see your videos. Write a "
             f"password into a file and name it with {option('password_file')}."
         )
     secret, once = (
@@ -209,7 +215,7 @@ def run_server(
         Roots(roots or [Path.home()]),
         secret=secret,
         once=once,
-        names=own_names(host) if is_open else (),
+        names=own_names(host) | {name.lower() for name in names} if is_open else (),
         password=password,
     )
     with closing(_listen(host, port)) as listening:
@@ -220,6 +226,7 @@ def run_server(
             log_config=None,  # tracebacks go to standard error
             log_level="error",
             access_log=False,
+            proxy_headers=False,  # else whoever is on this machine chooses where he asks from
             server_header=False,
             http=_Connection,
             ws="none",

@@ -1,6 +1,7 @@
 """What all requests share: the open index, its videos by id, and the threads that do the work."""
 
 import asyncio
+import errno
 import functools
 import inspect
 import os
@@ -32,7 +33,7 @@ from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
 from sureshot.text import plain
-from sureshot.web.schema import BusyError, FileGoneError, NotFoundError, json_reply
+from sureshot.web.schema import BusyError, DiskFullError, FileGoneError, NotFoundError, json_reply
 
 _T = TypeVar("_T")
 _NICE = 5  # less than indexing (10), which can wait longer than somebody who wants to watch
@@ -82,6 +83,10 @@ class WorkQueue:
                 "network of the video answer?"
             ) from None
         except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise DiskFullError(
+                    "There is no room in the temporary folder of this machine; make some."
+                ) from None
             what = plain(error.filename) if error.filename else "A file"
             raise FileGoneError(f"{what} cannot be read: {reason_of(error)}.") from None
         finally:

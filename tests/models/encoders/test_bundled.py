@@ -5,6 +5,7 @@ import importlib.util
 import shutil
 import subprocess
 import sys
+import tempfile
 import zipfile
 from pathlib import Path
 
@@ -210,6 +211,16 @@ def test_without_a_cache_the_files_are_there_too(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
     folder = unpacked(archive, DIGESTS, "some-model")
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == FILES
+
+
+def test_where_nothing_can_be_written_the_archive_is_not_blamed(
+    archive: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file" / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "none"))
+    with pytest.raises(ModelError, match=r"no such file.*Make room, or name folders"):
+        unpacked(archive, DIGESTS, "some-model")
 
 
 def test_other_weights_than_the_tested_ones_are_refused(archive: Path) -> None:

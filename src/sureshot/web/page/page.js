@@ -459,6 +459,7 @@ async function play(place, hit = answer.hits[place], at = hit.peak, converted = 
   try {
     const asked = new URLSearchParams({ at, start: hit.start, end: hit.end, ...(converted ? { converted } : {}) });
     const found = await ask(`api/playing/${hit.id}?${asked}`, { signal });
+    for (const part of [found, found.first ?? {}]) part.url = part.url?.slice(1); // below a proxy's path too
     const { url, start } = found.first ?? found;
     film = { ...found, hit, converted, from: start, wish: null, lines: [] };
     captions(film, signal);

@@ -317,7 +317,7 @@ CALIBRATE_EXAMPLES = examples(
     "sureshot calibrate",
     "sureshot calibrate --labels judged.csv --db ~/films-index --skip-unknown",
     "sureshot calibrate --reference ~/captioned-photos --db ~/films-index",
-    "sureshot calibrate runs/duq/model --reference msrvtt --root ~/MSRVTT",
+    "sureshot calibrate runs/duq/model --reference msrvtt --split test --root ~/MSRVTT",
 )
 
 

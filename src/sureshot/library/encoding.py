@@ -24,6 +24,7 @@ from sureshot.media.video import open_video, unreadable
 from sureshot.media.windows import SHORTEST, Window, evenly, windows
 from sureshot.media.workers import heartbeat, report, stream
 from sureshot.models.encoders.base import Encoder, Prepared, encode_together, unit_vectors
+from sureshot.models.load import Retriever
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import EncodedWindow, IndexSettings, VideoRecord
@@ -33,6 +34,17 @@ from sureshot.store.writing import StagedVideo
 _NOISE = 10.0  # the variance of frames side by side
 _SPREAD = 1.0  # the variance of all frames
 _LEAST = 1e-6  # so that equal frames are never parted
+
+
+def as_trained(settings: IndexSettings, encoder: Encoder) -> IndexSettings:
+    """Settings that show an encoder as many frames as it was trained on, if it is a trained model.
+
+    One whose encoder was trained too has seen frames with vectors of their own.
+    """
+    if not isinstance(encoder, Retriever):
+        return settings
+    still = 0.0 if encoder.is_tuned else settings.still
+    return replace(settings, frames=encoder.frames, still=still)
 
 
 def parts(

@@ -22,6 +22,7 @@ from sureshot.library.catalog import forget_films
 from sureshot.library.encoding import (
     Packing,
     VideoProgress,
+    as_trained,
     content_digest,
     files_of,
     pack_videos,
@@ -43,7 +44,7 @@ from sureshot.media.discover import (
     is_unplugged,
 )
 from sureshot.models.encoders.base import Encoder
-from sureshot.models.load import Retriever, load_searchable
+from sureshot.models.load import load_searchable
 from sureshot.paths import (
     WHOLE,
     Shard,
@@ -548,13 +549,8 @@ def index(
     with ExitStack() as held:
         cluster = None if ray is None else held.enter_context(on_ray(ray))
         encoder = load_searchable(settings.model, device, engine)
-        if isinstance(encoder, Retriever) and is_new:
-            settings = replace(
-                settings,
-                frames=encoder.frames if frames is None else frames,
-                # It was trained on frames with vectors of their own.
-                still=0.0 if encoder.is_tuned else settings.still,
-            )
+        if is_new:
+            settings = replace(as_trained(settings, encoder), **given)
         store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
         _include_again(store, include)
         store.set_excluded([as_pattern(pattern) for pattern in exclude], excluded=True)

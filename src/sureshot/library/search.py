@@ -36,7 +36,7 @@ from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line
 from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures, shares
 from sureshot.models.hub_bank import bank_of
-from sureshot.models.load import Retriever, load_searchable
+from sureshot.models.load import load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import absolute, absolute_model, as_list, index_place
 from sureshot.store.index import Store
@@ -269,13 +269,13 @@ def describe(
         StoreError: there is no index at ``db``, or it is of another model.
         ModelError: the model cannot be loaded here.
     """
+    from sureshot.library.encoding import as_trained
+
     if db is not None or (model is None and Store.exists(index_place())):
         return open_index(db, model=model, device=device).describe(video, texts, at=at)
     name = absolute_model(model) if model else IndexSettings().model
     encoder = load_searchable(name, device)
-    settings = IndexSettings(model=name)
-    if isinstance(encoder, Retriever):
-        settings = replace(settings, frames=encoder.frames)
+    settings = as_trained(IndexSettings(model=name), encoder)
     how = similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint))
     return _ranked(video, texts, at, encoder, how, settings)
 

@@ -29,6 +29,7 @@ from sureshot.research.training.loop import LOG, MODEL, PLOT, RECIPE, STATE, rea
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import (
     FRAMES,
+    HELD_OUT,
     UNREADABLE,
     dry_run,
     ground_truth,
@@ -384,6 +385,13 @@ def test_with_no_video_that_can_be_read_it_stops(place, tmp_path):
     (place / "none.csv").write_text(rows)
     with pytest.raises(SureshotError, match="no batch has two videos that can be read"):
         trained(place, tmp_path, *TUNED, "train.0.root=none.csv")
+
+
+def test_videos_that_were_held_out_are_listed(place, tmp_path):
+    drawn = replace(recipe(place, "training.epochs=1"), val=None, hold_out=2)
+    train(drawn, to=tmp_path, cache=place / "cache")
+    held = [item.id for item in drawn.splits()[1].items]
+    assert (tmp_path / HELD_OUT).read_text().split() == held and len(held) == 2
 
 
 def test_words_are_limited_in_training_and_ever_after(place, tmp_path):

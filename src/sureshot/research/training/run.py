@@ -40,7 +40,7 @@ from sureshot.research.training.recipe import EncoderRecipe, Recipe, RecipeFile
 from sureshot.settings import override, to_values
 from sureshot.text import aligned, counted, duration
 
-FRAMES, UNREADABLE = "frames", "unreadable.txt"  # in the folder of a run
+FRAMES, UNREADABLE, HELD_OUT = "frames", "unreadable.txt", "held_out.txt"  # in a run's folder
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
 _R = TypeVar("_R", bound=RecipeFile)
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
@@ -317,7 +317,10 @@ def train_splits(
 ) -> loop.TrainingResult:
     """Train by a recipe on splits that are read already; see `train` and `Task.run`."""
     task = RetrievalTask(recipe, splits, held, notes)
-    return task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
+    result = task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
+    if recipe.hold_out and held is not None and rank() == 0:
+        write_text(folder / HELD_OUT, "".join(f"{item.id}\n" for item in held.items))
+    return result
 
 
 def open_recipe(

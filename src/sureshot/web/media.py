@@ -35,14 +35,19 @@ from sureshot.web.schema import (
     errors,
     replies,
 )
-from sureshot.web.session import Session, SessionOf, of_app, queued
+from sureshot.web.session import NO_ROOM, Session, SessionOf, of_app, queued
 
 _CHUNK = 1 << 18  # bytes read at once
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})")
 _LONGEST = 600.0  # seconds that are cut out at once
 CACHE_SIZE = 1_000_000_000  # bytes
 _AGE = 14 * 86_400.0  # seconds
-_NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
+def has_it(request: Request, tag: str) -> bool:
+    """Whether the client says that it has what has this tag, perhaps as a proxy has weakened it."""
+    told = request.headers.get("if-none-match", "").split(",")
+    return not {one.strip().removeprefix("W/") for one in told}.isdisjoint({tag, "*"})
 
 
 def file_reply(request: Request, path: Path, media_type: str, name: str | None = None) -> Response:
@@ -60,7 +65,7 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
         why = odd or f"cannot be opened: {reason_of(error)}"
         raise FileGoneError(f"{plain(path)} {why}.") from None
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
-    if request.headers.get("if-none-match") == tag:
+    if has_it(request, tag):
         opened.close()
         return Response(None, 304, headers)
     if name is not None:
@@ -205,7 +210,7 @@ def _stem(video: str, name: str) -> str:
 def _is_full(error: BaseException | None) -> bool:
     """Whether an error, or its cause, is that there is no room."""
     while error is not None:
-        if isinstance(error, OSError) and error.errno in _NO_ROOM:
+        if isinstance(error, OSError) and error.errno in NO_ROOM:
             return True
         error = error.__cause__
     return False

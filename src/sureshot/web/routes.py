@@ -25,7 +25,7 @@ from sureshot.media.discover import is_folder
 from sureshot.media.lines import Source
 from sureshot.paths import video_id
 from sureshot.text import plain
-from sureshot.web.media import Id, stamp_of
+from sureshot.web.media import Id, has_it, stamp_of
 from sureshot.web.schema import (
     AnswerReply,
     DescriptionsReply,
@@ -317,6 +317,7 @@ def remove(
     return RemovedReply(removed=removed)
 
 
+@router.head("/api/thumbnail/{name}", include_in_schema=False)
 @router.get(
     "/api/thumbnail/{name}",
     tags=["index"],
@@ -331,13 +332,12 @@ async def thumbnail(
     side: Annotated[int, Query(description="Shorter side in pixels.", ge=16, le=720)] = 180,
 ) -> Response:
     """What a video shows at one time, as a JPEG."""
-    known = request.headers.get("if-none-match")
 
     def draw() -> tuple[bytes | None, str]:
         path = session.file(name).path
         stamp = "" if is_folder(path) else stamp_of(path)  # a frame may change, its folder does not
         tag = f'"{stamp}"'
-        if stamp and tag == known:
+        if stamp and has_it(request, tag):
             return None, tag
         return still(path, at, side=side, rate=session.store().settings.frame_rate), tag
 

@@ -42,6 +42,9 @@ _SEARCHES, _PICTURES, _CLIPS = 200, 400, 64  # requests that may wait
 _SPARE = 16  # threads of calls that were given up and have not ended
 
 
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT)
+
+
 class WorkQueue:
     """Threads for one kind of work.
 
@@ -83,7 +86,7 @@ class WorkQueue:
                 "network of the video answer?"
             ) from None
         except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            if error.errno in NO_ROOM:
                 raise DiskFullError(
                     "There is no room in the temporary folder of this machine; make some."
                 ) from None

@@ -25,6 +25,7 @@ from sureshot.metrics.confidence import (
     risk_at_coverage,
     risk_curve,
 )
+from sureshot.metrics.intervals import interval
 
 ORDERINGS = [
     auroc,
@@ -141,8 +142,16 @@ def test_the_auroc_of_weights_is_that_of_queries_drawn_so_often():
         rows = np.repeat(np.arange(40), count)
         expected.append(auroc(confidence[rows], right[rows]))
     found = auroc_of(confidence, right)(counts.astype(np.float64))
-    np.testing.assert_allclose(found, expected)
-    assert found[0] == 0.5
+    assert np.isnan(found[0]) and expected[0] == 0.5  # no resample, and a guess
+    np.testing.assert_allclose(found[1:], expected[1:])
+
+
+def test_resamples_without_a_wrong_answer_are_no_end_of_an_interval():
+    """Of 26 answers two are wrong: every eighth resample has neither."""
+    right = np.ones(26)
+    right[[3, 9]] = 0
+    found = interval(auroc_of(right, right), np.arange(26), np.random.default_rng(0))
+    assert (found.low, found.value, found.high) == (1, 1, 1)
 
 
 @pytest.mark.parametrize("metric", [*ORDERINGS, brier, nll, ece, reliability])

@@ -343,7 +343,9 @@ def print_answer(
         for hit, row in zip(answer.hits, rows, strict=True):
             first, *copies = (_broken(line, room) for line in videos_of(hit))
             said = [Text(line.said, _SAID) for line in hit.lines]
-            files = Text("\n").join([Text(first), *said, *(Text(copy, "dim") for copy in copies)])
+            files = Text("\n", overflow="fold").join(
+                [Text(first), *said, *(Text(copy, "dim") for copy in copies)]
+            )
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
 

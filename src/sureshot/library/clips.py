@@ -454,7 +454,8 @@ def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "
 
 def draw_hits(answer: Answer, target: Path, *, title: str = "") -> None:
     """Draw the `sheet_rows` of an answer into a PNG; ``title`` is the line below the query."""
-    save_sheet(contact_sheet(answer.query, sheet_rows(answer), title), expand(target))
+    note = title if answer.hits else " ".join(answer.warnings)
+    save_sheet(contact_sheet(answer.query, sheet_rows(answer), note), expand(target))
 
 
 def sheet_rows(answer: Answer) -> list[SheetRow]:

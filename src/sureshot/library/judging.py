@@ -260,7 +260,9 @@ def judge(
                 from sureshot.library.clips import draw_hits  # needs PyAV and Pillow
 
                 answer = searcher.search(query, limit=limit, per_video=1, correct=False)
-                draw_hits(answer, Path(explain))
+                # Without percentages, which whoever judges should not go by.
+                hits = tuple(replace(hit, probability=None) for hit in answer)
+                draw_hits(replace(answer, hits=hits), Path(explain))
             label = judge_query(searcher, query, ask, ask_more, {"limit": limit})
             if label == "quit":
                 break

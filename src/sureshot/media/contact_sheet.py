@@ -25,7 +25,7 @@ _FACES = (
     *("Arial Unicode.ttf", "NotoSansCJK-Regular.ttc", "msyh.ttc", "Hiragino Sans GB.ttc"),
 )
 _SIMPLER = str.maketrans({"–": "-", "—": "-", "‑": "-", "−": "-", "×": "x", "’": "'"})
-_LONGEST = 2000  # characters of a text
+_LONGEST, _WORD = 2000, 12  # characters of a text, and of a word that is not cut
 
 _MARGIN, _GAP = 40, 16  # pixels around the sheet, between frames
 _THUMB = 240, 150  # width and height in pixels that every frame is letterboxed to
@@ -61,29 +61,32 @@ def contact_sheet(heading: str, rows: Sequence[SheetRow], note: str = "") -> Ima
     Args:
         heading: what was searched for, in any script.
         rows: the hits in the order to show them; none gives a sheet that says so.
-        note: a line below the heading.
+        note: what to say below the heading, in as many lines as it takes; where there are no hits,
+            why.
     """
     shown = list(rows[:_MOST_ROWS])
     if not rows:
-        shown = [SheetRow("Nothing was found", "Try other words, or index more videos.", ())]
+        shown = [SheetRow("No hits", "", ())]
     elif len(rows) > _MOST_ROWS:
         title = f"{len(rows) - _MOST_ROWS} more hits are not shown"
-        shown.append(SheetRow(title, "Ask for fewer results to see each of them.", ()))
+        shown.append(SheetRow(title, "A sheet has 60; narrow the search to see others.", ()))
     lines = [math.ceil(len(row.frames) / _COLUMNS) for row in shown]
     heights = [_TITLE + count * (_THUMB[1] + _CAPTION) for count in lines]
-    top = _MARGIN + _HEADING + (_NOTE if note else 0)
-    size = _WIDTH + 2 * _MARGIN, top + sum(heights) + _MARGIN
-    sheet = Image.new("RGB", size, "white")
-    draw = ImageDraw.Draw(sheet)
     words = [heading, note, *(row.title for row in shown), *(row.subtitle for row in shown)]
     face = _face_for("".join(map(drawable, words)))
     large, medium, small = (load_font(face, points) for points in (36, 24, 18))
+    notes = wrapped(drawable(note), medium, _WIDTH)
+    top = _MARGIN + _HEADING + _NOTE * len(notes)
+    size = _WIDTH + 2 * _MARGIN, top + sum(heights) + _MARGIN
+    sheet = Image.new("RGB", size, "white")
+    draw = ImageDraw.Draw(sheet)
 
     def write(left: int, top: int, text: str, font: ImageFont.FreeTypeFont, colour: str) -> None:
         draw.text((left, top), fitted(drawable(text), font, _WIDTH), colour, font)
 
     write(_MARGIN, _MARGIN, heading, large, _INK)
-    write(_MARGIN, _MARGIN + _HEADING - _ABOVE, note, medium, _MUTED)
+    for number, part in enumerate(notes):
+        write(_MARGIN, _MARGIN + _HEADING - _ABOVE + _NOTE * number, part, medium, _MUTED)
     for row, height in zip(shown, heights, strict=True):
         write(_MARGIN, top, row.title, medium, _INK)
         write(_MARGIN, top + 36, row.subtitle, small, _MUTED)
@@ -141,14 +144,27 @@ def fitted(text: str, font: ImageFont.FreeTypeFont, width: float) -> str:
     return _shortened(text, max(0, kept - 1))
 
 
+def wrapped(text: str, font: ImageFont.FreeTypeFont, width: float) -> list[str]:
+    """Lines of so many pixels, broken between words; of no text none."""
+    lines: list[str] = []
+    for word in text.split():
+        longer = f"{lines[-1]} {word}" if lines else word
+        if lines and font.getlength(longer) <= width:
+            lines[-1] = longer
+        else:
+            lines.append(word)
+    return lines
+
+
 def _shortened(text: str, kept: int) -> str:
     """The text with so many of its characters, the rest left out in the middle."""
     if kept == len(text):
         return text
     begin, end = text[: (kept + 1) // 2], text[len(text) - kept // 2 :]
-    if " " in begin and text[len(begin)] != " ":  # no word is cut that can be left out
+    # No short word is cut that can be left out; the names of files have words without end.
+    if " " in begin[-_WORD:] and text[len(begin)] != " ":
         begin = begin.rpartition(" ")[0]
-    if " " in end and text[-len(end) - 1] != " ":
+    if " " in end[:_WORD] and text[-len(end) - 1] != " ":
         end = end.partition(" ")[2]
     return f"{begin.rstrip()}…{end.lstrip()}"
 

@@ -47,7 +47,9 @@ def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Stat
         below = other.cumsum(1) - other / 2
         pairs = passed.sum(1) * other.sum(1)
         won = (passed * below).sum(1)
-        return np.divide(won, pairs, out=np.full(len(weights), 0.5), where=pairs > 0)
+        # A resample in which all are right, or none, has none; the queries themselves are a guess.
+        none = np.where((weights == 1).all(1), 0.5, np.nan)
+        return np.divide(won, pairs, out=none, where=pairs > 0)
 
     return separation
 

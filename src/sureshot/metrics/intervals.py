@@ -5,7 +5,7 @@ rows are resamples, columns queries, and it gives one number per resample.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from jaxtyping import Bool, Float, Float64, Integer
@@ -35,6 +35,25 @@ class Interval:
     def ends(self, form: str = ".1f") -> str:
         """Both ends as people read them, such as ``[40.2, 43.1]``."""
         return f"[{self.low:{form}}, {self.high:{form}}]"
+
+
+_Z2 = 1.96**2
+
+
+def of_percent(found: Interval, videos: int) -> Interval:
+    """The interval of a share in percent; of 0 and 100 % with the bound of Wilson.
+
+    All resamples of these are the same, which says nothing of how rare the other outcome is. With
+    n videos that bound is z^2 / (n + z^2) away, z = 1.96.
+
+    Examples:
+        >>> of_percent(Interval(100.0, 100.0, 100.0), 26).ends()
+        '[87.1, 100.0]'
+    """
+    far = 100 * _Z2 / (videos + _Z2)
+    if found.low == found.high == 0:
+        return replace(found, high=far)
+    return replace(found, low=100 - far) if found.low == found.high == 100 else found
 
 
 def mean_of(values: Values) -> Statistic:
@@ -88,7 +107,8 @@ def intervals(
     video easy or hard for both then cancels out. One that holds 0 does not tell them apart.
 
     Args:
-        statistics: functions of weights, such as `mean_of`, by name.
+        statistics: functions of weights, such as `mean_of`, by name. Resamples of which one says
+            NaN are left out.
         cluster: number of the video that each query belongs to.
     """
     names, video = np.unique(cluster, return_inverse=True)
@@ -105,8 +125,10 @@ def intervals(
             draws[name].append(statistic(weights))
     found = {}
     for name, statistic in statistics.items():
-        low, high = np.quantile(np.concatenate(draws[name]), [0.025, 0.975])
         value = statistic(np.ones((1, len(video))))[0]
+        each = np.concatenate(draws[name])
+        known = each[~np.isnan(each)]
+        low, high = np.quantile(known if len(known) else [value], [0.025, 0.975])
         found[name] = Interval(value=float(value), low=float(low), high=float(high))
     return found
 

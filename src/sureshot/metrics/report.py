@@ -19,7 +19,14 @@ from sureshot.metrics.hubs import (
     nearest_neighbour_normalised,
     querybank_norm,
 )
-from sureshot.metrics.intervals import Interval, intervals, mean_of, median_of, resampling_note
+from sureshot.metrics.intervals import (
+    Interval,
+    intervals,
+    mean_of,
+    median_of,
+    of_percent,
+    resampling_note,
+)
 from sureshot.metrics.published import Direction, Match, Setting, compare, folded_name
 from sureshot.metrics.ranks import (
     Recall,
@@ -342,6 +349,9 @@ def _line(
     if len(np.unique(videos)) > 1:
         # From the seed again, so that all lines draw the same videos.
         ends = intervals(statistics, videos, np.random.default_rng(seed), resamples=resamples)
+        apart = len(np.unique(videos))
+        shares = {k: of_percent(ends[k], apart) for k in ("r1", "r5", "r10", "r50")}
+        ends |= shares
     return Line(
         name=name,
         direction=way,

@@ -102,9 +102,10 @@ def risk(report: TrustReport) -> "Figure":
         colours = SERIES[1:]
         style: Style = {
             "color": colours[others % len(colours)],
-            "linestyle": _DASHES[others % len(_DASHES)],
+            # Whose colour comes again has another dash.
+            "linestyle": _DASHES[(others + others // len(colours)) % len(_DASHES)],
             "marker": _MARKS[others % len(_MARKS)],
-            "markevery": (20 + 7 * others, 80),
+            "markevery": (0.03 * others % 0.25, 0.25),
             "ms": 3,
         }
         axes.plot(x, y, linewidth=1.0, label=label, **style)

@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Float64, Integer
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.confidence import auroc
-from sureshot.metrics.intervals import interval, mean_of
+from sureshot.metrics.intervals import interval, mean_of, of_percent
 from sureshot.metrics.ranks import text_ranks, video_ranks
 from sureshot.models.layers.gaussian import Gaussian, draw_noise, sample
 from sureshot.research.canvas import (
@@ -204,6 +204,7 @@ def binned(
         percents, ends = 100.0 * right[held], None
         if len(np.unique(video[held])) > 1:
             found = interval(mean_of(percents), video[held], np.random.default_rng(seed))
+            found = of_percent(found, len(np.unique(video[held])))
             ends = [found.low, found.high]
         bins.append(
             {
@@ -250,7 +251,9 @@ def draw_uncertainty(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         known = one["separation"]
         text = "" if known is None else f"separation {number(known)}"
         axes.set_title(text, fontsize=SMALL, loc="right")
-    panels[0].set_ylim(bottom=0)  # of all panels, after the highest is known
+    panels[0].set_ylim(
+        bottom=-3
+    )  # below 0, so that its dots are whole; of all panels, after the highest is known
     note = (
         "bars: 95 % intervals; grey: values of a bin; dashed: all queries; separation: chance "
         "that a failed query has the larger value (0.5: the measure knows nothing)"

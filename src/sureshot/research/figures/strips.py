@@ -52,6 +52,7 @@ _SIDE = 120  # pixels of the shorter side of a frame
 _LINE = 0.135  # inches a line
 _LEFT, _GAP, _TOP = 0.08, 0.1, 0.42  # inches: margins, between pictures, for the title
 _SHAPE = 0.72  # height of a picture by its width
+_BESIDE = 235  # grey of what a picture of another shape leaves of its cell
 _BOLD = 1.15  # how much wider bold letters are
 
 
@@ -148,7 +149,7 @@ def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) 
     )
     if pictures:
         box = (left, left + wide, top + high, top)
-        picture = _cropped(pictures[min(cell.frame, len(pictures) - 1)])
+        picture = _letterboxed(pictures[min(cell.frame, len(pictures) - 1)])
         sheet.imshow(picture, extent=box, aspect="auto", interpolation="bilinear", zorder=1)
     else:
         sheet.add_patch(Rectangle((left, top), wide, high, color="0.92", linewidth=0))
@@ -195,13 +196,14 @@ def _frames(item: Item, frames: int, sampling: Sampling) -> Sequence[Picture]:
         return ()
 
 
-def _cropped(picture: Picture) -> Picture:
-    """The middle of a picture, in the shape of a cell."""
+def _letterboxed(picture: Picture) -> Picture:
+    """The whole picture in the middle of a cell, light beside it."""
     rows, columns = picture.shape[:2]
-    wide = min(columns, round(rows / _SHAPE))
-    high = min(rows, round(wide * _SHAPE))
-    top, left = (rows - high) // 2, (columns - wide) // 2
-    return picture[top : top + high, left : left + wide]
+    high, wide = max(rows, round(columns * _SHAPE)), max(columns, round(rows / _SHAPE))
+    cell = np.full((high, wide, 3), _BESIDE, np.uint8)
+    top, left = (high - rows) // 2, (wide - columns) // 2
+    cell[top : top + rows, left : left + columns] = picture
+    return cell
 
 
 # --- a synthetic dataset --------------------------------------------------------------------------

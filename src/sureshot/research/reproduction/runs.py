@@ -29,7 +29,7 @@ from sureshot.datasets.synthetic import FILE, read_truth
 from sureshot.errors import SureshotError
 from sureshot.files import file_digest, replace_file, write_json
 from sureshot.metrics.hubs import dual_softmax
-from sureshot.metrics.intervals import interval, mean_of
+from sureshot.metrics.intervals import interval, mean_of, of_percent
 from sureshot.metrics.ranks import r_sum, recall, relevant_ranks, text_ranks, video_ranks
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
@@ -285,7 +285,7 @@ def _measured(
     """Scores by name, of the matrices by which videos and texts are ranked."""
     ranks, draw = text_ranks(to_videos, owner), np.random.default_rng(0)
     texts, videos = recall(ranks), recall(video_ranks(to_texts, owner))
-    ends = interval(mean_of(100.0 * (ranks <= 1)), owner, draw)
+    ends = of_percent(interval(mean_of(100.0 * (ranks <= 1)), owner, draw), len(np.unique(owner)))
     values = {f"R@{k}": getattr(texts, f"r{k}") for k in (1, 5, 10, 50)}
     values |= {"MdR": texts.median, "MnR": texts.mean, "R@Sum": r_sum(texts)}
     values |= {f"v2t R@{k}": getattr(videos, f"r{k}") for k in (1, 5, 10, 50)}

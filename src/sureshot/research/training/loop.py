@@ -546,7 +546,12 @@ def draw(
         lines += right.plot(*zip(*scores, strict=True), "o-", color=canvas.ORANGE, label=label)
         canvas.label_axes(right, "", label)
         right.grid(False)
-    canvas.add_legend(axes, handles=lines)
+    beside: canvas.Style = {
+        "loc": "lower center",
+        "bbox_to_anchor": (0.5, 1.0),
+        "ncols": len(lines),
+    }
+    canvas.add_legend(axes, handles=lines, **beside)
     canvas.entitle(figure, title)
     canvas.save_figure(figure, path)
 

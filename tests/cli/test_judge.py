@@ -188,9 +188,24 @@ def test_judgements_are_listed_and_one_is_taken_back(library, queries, judged, s
     assert sureshot("judge", "--to", judged).code == 2
 
 
+def test_what_was_judged_stays_when_its_video_is_gone(tmp_path):
+    for name in ("red", "green"):
+        coloured(tmp_path / f"{name}.mp4", [name], seconds=1)
+    index(str(tmp_path / "db"), tmp_path)
+    after_search(tmp_path / "db", "red", "y\nn\n")
+    after_search(tmp_path / "db", "green", "y\nn\n")
+    (tmp_path / "red.mp4").unlink()
+    spawn("index", tmp_path, "--prune", "--db", tmp_path / "db")
+    ran = spawn("judge", "--list", "--db", tmp_path / "db")
+    assert "red.mp4" in ran.out.splitlines()[0] and "not found" not in ran.out
+    ran = spawn("judge", "--remove", "1", "--json", "--db", tmp_path / "db")
+    assert [one["query"] for one in json.loads(ran.out)["queries"]] == ["green"]
+
+
 def test_a_sentence_in_place_of_a_file_is_shown_the_way(sureshot):
     ran = sureshot("judge", "a cat")
     assert ran.code == 1 and "To rate one search: sureshot search 'a cat' --judge" in ran.err
+    assert "There is no file" in sureshot("judge", "a cat " * 60).err
 
 
 def test_judgements_follow_a_folder_that_is_renamed(tmp_path):

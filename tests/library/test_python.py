@@ -108,7 +108,6 @@ def test_a_picture_in_memory_is_looked_for(films, library: Library, picture) -> 
     [
         *(GREEN / 255, GREEN[..., 0] / 255, GREEN[..., 0].astype(np.uint16), GREEN[..., :2], 5),
         *(np.zeros(5, np.uint8), np.zeros((0, 0, 3), np.uint8)),
-        Image.fromarray(GREEN[..., 0].astype(np.float32)),
     ],
 )
 def test_what_is_no_picture_is_refused(films, none) -> None:
@@ -116,6 +115,9 @@ def test_what_is_no_picture_is_refused(films, none) -> None:
         films.like(np.zeros((32, 32, 3), np.uint8), at=1.0)
     with pytest.raises(QueryError, match=r"What to look for is .* give a file, an image of Pillow"):
         films.like(none)
+    for mode in "IF":
+        with pytest.raises(QueryError, match=f"A picture of mode {mode} has no range; convert it"):
+            films.like(Image.new(mode, (64, 64), 100))
 
 
 def test_a_hit_gives_its_frame_and_its_clip(films, tmp_path: Path) -> None:
@@ -152,7 +154,8 @@ def test_a_frame_rate_that_cannot_be_is_refused(films, tmp_path: Path, rate: flo
         ({"limit": 2.5}, "limit is 2.5"),
         ({"per_video": "2"}, "per_video is '2'"),
         ({"min": None}, "min is None; give a share"),
-        ({"coverage": "much"}, "coverage is nan"),
+        ({"coverage": "much"}, "coverage is 'much'"),
+        ({"min": 10**400}, "min is 1000"),
         ({"since": 5}, "--since is 5, which is no date"),
         ({"longer": [1]}, r"--longer is \[1\]; give seconds"),
     ],
@@ -186,6 +189,7 @@ def test_settings_of_another_kind_leave_no_index_behind(
 
 def test_settings_may_be_numbers_of_numpy(library: Library, tmp_path: Path) -> None:
     red = library.videos / "red.mp4"
+    assert sureshot.open_index(library.db).search("red", longer=np.float32(1))
     made = {"frames": np.int64(3), "scenes": np.bool_(False), "frame_rate": 2}
     sureshot.index(red, db=tmp_path / "db", model="tiny", workers=1, **made)
     settings = sureshot.open_index(tmp_path / "db").store.settings

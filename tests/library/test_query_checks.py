@@ -109,7 +109,16 @@ def test_a_date_is_answered_with_the_options_for_it():
     said = limits("cats on a sofa in July 2023", SMALL)
     assert said.endswith("recorded then, add --since 2023-07-01 --until 2023-07-31.")
     assert "names" not in limits("a tree in December", SMALL)
-    assert "--since" not in limits("a meeting at 5 pm", SMALL)
+    for text in ("a meeting at 5 pm", "a 1967 mustang", "blade runner 2049"):
+        assert "--since" not in limits(text, SMALL)
+    for text, days in {
+        "2023-07-15 party": ("2023-07-15", "2023-07-15"),
+        "Geburtstag 15.07.2023": ("2023-07-15", "2023-07-15"),
+        "between 2019 and 2021": ("2019-01-01", "2021-12-31"),
+        "at 10am in july 2023": ("2023-07-01", "2023-07-31"),
+        "on 30 february 2023": ("2023-02-01", "2023-02-28"),
+    }.items():
+        assert limits(text, SMALL).endswith("add --since {} --until {}.".format(*days)), text
 
 
 def test_of_another_language_nothing_else_is_said():

@@ -20,7 +20,7 @@ from sureshot.library.search import open_index
 from sureshot.library.words import _plausible, _Row, _with_confidence
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
-from tests.clips import coloured
+from tests.clips import blocks, coloured, film
 from tests.grey import grey_clip, watch
 
 SRT = """1
@@ -600,6 +600,22 @@ def test_words_that_make_it_likelier_to_be_here_unsay_that_it_is_not():
     ]
     assert [one.answerable for one in found] == ["no", "unknown"]
     assert [one.verdict[0] for one in found] == ["Probably not in your videos", "Not sure"]
+
+
+def test_words_of_a_video_that_is_gone_stay_with_the_copy_that_is_shown(tmp_path):
+    folder = tmp_path / "videos"
+    folder.mkdir()
+    film(folder / "film.mp4", blocks(8, ["red", "white"], (192, 128)), rate=4)
+    film(folder / "small.mp4", blocks(8, ["red", "white"]), rate=4)  # not of the same bytes
+    (folder / "film.srt").write_text(
+        "1\n00:00:00,500 --> 00:00:01,500\nThe password is swordfish\n"
+    )
+    sureshot.index(folder, db=tmp_path / "db", model="tiny", workers=1)
+    (folder / "film.mp4").unlink()
+    first, *others = search(tmp_path, "the password is swordfish")
+    assert first.path.name == "small.mp4" and not first.missing
+    assert first.lines[0].text == "The password is swordfish"
+    assert not any(hit.lines or hit.path == folder / "film.mp4" for hit in others)
 
 
 def test_a_line_in_another_piece_of_a_scene_is_found_at_its_own_time(tmp_path, videos, run):

@@ -120,6 +120,9 @@ def test_a_photo_that_cannot_be_read_says_what_is_missing(tmp_path) -> None:
         Image.new("1", (side, side)).save(bomb)
         with pytest.raises(VideoError, match="large; the most is 67 million pixels, of JPEG 178"):
             frames_at(bomb, [0.0], side=90)
+    Image.new("RGB", (8_500, 8_500)).save(tmp_path / "large.jpg")
+    assert read_image(tmp_path / "large.jpg").size == (1024, 1024)
+    assert read_image(tmp_path / "large.jpg", None).size == (8_500, 8_500)
     (tmp_path / "a.jpg").write_bytes(b"\xff\xd8\xff\xe0 cut off")
     with pytest.raises(VideoError):
         frames_at(tmp_path / "a.jpg", [0.0], side=90)

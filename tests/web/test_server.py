@@ -147,6 +147,9 @@ def test_what_others_can_reach_needs_a_password(tmp_path) -> None:
         run_server(ServeOptions(), host="0.0.0.0")
     with pytest.raises(ArgumentError, match=r"With --name films\.example others"):
         run_server(ServeOptions(), names=["films.example"])
+    for name in ("https://films.example", "films.example:8443", "."):
+        with pytest.raises(ArgumentError, match="is no name of a host"):
+            run_server(ServeOptions(), names=[name])
     file = tmp_path / "password"
     file.write_text("long enough\n")
     for mode in (0o644, 0o640, 0o604):
@@ -180,6 +183,7 @@ def test_a_proxy_has_a_name_and_nobody_chooses_where_he_asks_from(library, tmp_p
 
     with served(*options, home=tmp_path) as (address, _):
         assert code(address, "films.example", "long enough", "192.0.2.1") == 200
+        assert code(address, "Films.example.:8443", "long enough", "192.0.2.1") == 200
         assert code(address, "other.example", "long enough", "192.0.2.1") == 421
         wrong = [code(address, "films.example", "wrong", f"192.0.2.{n}") for n in range(4)]
         assert wrong == [401, 401, 401, 429]

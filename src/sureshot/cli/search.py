@@ -10,7 +10,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -126,7 +125,7 @@ def judge(
         return _judgements(db, to, remove, as_json)
     out = terminal.console(err=as_json)
     desk = _Desk(out)
-    if str(queries) != "-" and not expand(queries).exists():
+    if str(queries) != "-" and not os.path.exists(expand(queries)):  # noqa: PTH110
         rate = shlex.join(["sureshot", "search", str(queries), "--judge"])
         raise QueryError(
             f"There is no file {plain(queries)} with a query on each line. To rate one search: "
@@ -161,7 +160,7 @@ def judge(
 
 def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bool) -> int:
     """List what was judged, or take one query of it back."""
-    from sureshot.library.judging import Judgements, current
+    from sureshot.library.judging import Judgements, with_current_paths
     from sureshot.paths import index_place
     from sureshot.store.index import Store
 
@@ -169,18 +168,17 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
     labels, out = list(kept), terminal.console()
     with contextlib.suppress(SureshotError):  # where videos are now, if an index knows
         store = Store.open(index_place(db), cached=True)
-        labels = [
-            replace(one, moments=current(one, store).moments or one.moments) for one in labels
-        ]
+        labels = with_current_paths(labels, store)
     if remove is not None:
         if remove > len(labels):
             raise QueryError(
                 f"There is no judged query {remove}; there are {len(labels)} "
                 "(`sureshot judge --list`)."
             )
-        kept.remove(labels[remove - 1].query)
+        removed = labels.pop(remove - 1)
+        kept.remove(removed.query)
         if not as_json:
-            out.print(f"Taken back: {plain(labels[remove - 1].query)}. {kept.summary}")
+            out.print(f"Taken back: {plain(removed.query)}. {kept.summary}")
             forget = "`sureshot calibrate --forget` goes back to the model's own percentages."
             learn = "`sureshot calibrate` learns from those that are left."
             out.print(learn if kept.is_enough else forget)

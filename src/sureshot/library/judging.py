@@ -335,6 +335,23 @@ def current(label: Label, store: Store) -> Label:
     return Names(Path("/"), there).located(label)
 
 
+def with_current_paths(labels: Iterable[Label], store: Store) -> list[Label]:
+    """Labels with the paths that videos which were moved have now; whatever is gone stays."""
+    labels = list(labels)
+    moments = [moment for label in labels for moment in label.moments]
+    told = {moment.video for moment in moments}
+    known = {path: record.digest for path, record in store.at(told).items()}
+    now: dict[str, Path] = {}
+    if any(moment.digest and known.get(moment.video) != moment.digest for moment in moments):
+        now = {record.digest: record.path for record in store.videos()}
+
+    def moved(moment: JudgedMoment) -> JudgedMoment:
+        same = not moment.digest or known.get(moment.video) == moment.digest
+        return moment if same else replace(moment, video=now.get(moment.digest, moment.video))
+
+    return [replace(label, moments=tuple(map(moved, label.moments))) for label in labels]
+
+
 def _with_digests(label: Label, store: Store) -> Label:
     """A label whose videos are found when they are moved."""
     known = store.at({moment.video for moment in label.moments})

@@ -1,12 +1,13 @@
 """Queries as people type them: cleaned, times read, and what a user should know about a text."""
 
 import calendar
+import contextlib
 import functools
 import math
 import os
 import re
 import unicodedata
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterator, Sequence
 from datetime import date
 from importlib.resources import files
 
@@ -166,8 +167,10 @@ _LANGUAGE = f"(?:{'|'.join(_LANGUAGES.split())})"
 _MONTHS = [name.lower() for name in calendar.month_name[1:]]
 _PLAIN = [month for month in _MONTHS if month not in ("march", "may")]  # months, nothing else
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
-_DATE = re.compile(  # a month may have a day, before or after it
-    rf"(?:(?<!\w)(?:(\d\d?)(?:st|nd|rd|th)? (?:of )?)?({'|'.join(_MONTHS)})"
+_DIGITAL = 1990  # year before which hardly anybody has videos, but pictures show cars of it
+_DATE = re.compile(  # 2024-05-31, 31.5.2024, or a month and a day, before or after it
+    rf"(?<!\w)((?:19|20)\d\d-\d\d-\d\d)(?!\w)|(?<!\w)(\d\d?\.\d\d?\.(?:19|20)\d\d)(?!\w)"
+    rf"|(?:(?<!\w)(?:(\d\d?)(?:st|nd|rd|th)? (?:of )?)?({'|'.join(_MONTHS)})"
     r"(?: (\d\d?)(?:st|nd|rd|th)?)?,? (?:of )?)?(?<!\w)((?:19|20)\d\d)(?!\w)",
     re.I,
 )
@@ -239,32 +242,53 @@ def limits(text: str, vocabulary: Vocabulary | None) -> str:
     if not lacks:
         return ""
     said = f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
-    if _WHEN in found and not re.search(r":|\d ?[ap]m|clock", found[_WHEN], re.I):
-        said += f" {_recorded(text)}"
-    return said
+    return f"{said} {_recorded(text, found[_WHEN])}".strip() if _WHEN in found else said
 
 
-def _recorded(text: str) -> str:
-    """A sentence on the options for videos of the first year, month or day in a text.
+def _recorded(text: str, word: str) -> str:
+    """A sentence on the options for the days that a text names; empty for times of a day.
+
+    Args:
+        word: the first of the text that says when.
 
     Examples:
-        >>> _recorded("cats in July 2023")
+        >>> _recorded("cats in July 2023", "July")
         'For videos recorded then, add --since 2023-07-01 --until 2023-07-31.'
-        >>> _recorded("5th of may 2021").partition("add ")[2]
+        >>> _recorded("5th of may 2021", "2021").partition("add ")[2]
         '--since 2021-05-05 --until 2021-05-05.'
-        >>> _recorded("christmas")
+        >>> _recorded("from 2019 to 2021-03-01", "2019").partition("add ")[2]
+        '--since 2019-01-01 --until 2021-03-01.'
+        >>> _recorded("a 1967 mustang", "1967"), _recorded("at 5 pm", "5 pm")
+        ('', '')
+        >>> _recorded("last summer", "last summer")
         'For videos recorded on certain days, add --since and --until.'
     """
-    if not (found := _DATE.search(text)):
-        return f"For videos recorded on certain days, add {option('since')} and {option('until')}."
-    before, month, after, year = found.groups()
-    first, last = (_MONTHS.index(month.lower()) + 1,) * 2 if month else (1, 12)
-    days = calendar.monthrange(int(year), last)[1]
-    day = int(before or after or 0)
-    one, other = (day, day) if 0 < day <= days else (1, days)
-    since, until = date(int(year), first, one), date(int(year), last, other)
-    options = f"{option('since', str(since))} {option('until', str(until))}"
-    return f"For videos recorded then, add {options}."
+    if found := sorted(_days_of(text)):
+        since, until = found[0][0], max(last for _, last in found)
+        options = f"{option('since', str(since))} {option('until', str(until))}"
+        return f"For videos recorded then, add {options}."
+    if re.search(r":|\d ?[ap]m|clock|\d{4}", word, re.I):
+        return ""
+    return f"For videos recorded on certain days, add {option('since')} and {option('until')}."
+
+
+def _days_of(text: str) -> Iterator[tuple[date, date]]:
+    """First and last day of each year, month or day that a text names and videos may be of."""
+    for found in _DATE.finditer(text):
+        iso, dotted, *spelt = found.groups()
+        if iso or dotted:
+            parts = [*map(int, iso.split("-") if iso else reversed(dotted.split(".")))]
+            year, months, day = parts[0], (parts[1], parts[1]), parts[2]
+        else:
+            before, month, after, number = spelt
+            year, day = int(number), int(before or after or 0)
+            months = (_MONTHS.index(month.lower()) + 1,) * 2 if month else (1, 12)
+        with contextlib.suppress(ValueError):  # a thirteenth month
+            days = calendar.monthrange(year, months[1])[1]
+            one, other = (day, day) if 0 < day <= days else (1, days)
+            first, last = date(year, months[0], one), date(year, months[1], other)
+            if year >= _DIGITAL and first <= date.today():
+                yield first, last
 
 
 def is_negated(text: str) -> bool:

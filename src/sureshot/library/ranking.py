@@ -1,5 +1,6 @@
 """The windows that a query may mean, scored exactly, and the hits among them."""
 
+import math
 import operator
 from collections import Counter
 from collections.abc import Sequence
@@ -28,6 +29,7 @@ from sureshot.trust.card import checked_prior
 
 _GAP = 1.0  # seconds between windows that still count as adjacent
 _CLOSE = 0.2  # a neighbour joins if it is within this share of the best-to-median distance
+_ASKED = 8  # copies of a hit whose files are looked for
 _NOISE = 0.005  # scores this close are alike, however close all the others are, too
 
 
@@ -41,6 +43,7 @@ class Moment:
         score: score of the best window.
         copies: moments of other videos that show the same pictures, one per video.
         pieces: other moments of the same scene, in the order of time.
+        gone: whether it is known that the file is gone.
     """
 
     path: Path
@@ -51,15 +54,17 @@ class Moment:
     score: float
     copies: list["Moment"] = field(default_factory=list)
     pieces: list["Moment"] = field(default_factory=list)
+    gone: bool = False
 
     def from_what_is_there(self) -> "Moment":
         """The same pictures in the first copy whose file is there, where this one's is gone."""
         if not self.copies or not is_gone(self.path):
             return self
-        there = next((copy for copy in self.copies if not is_gone(copy.path)), None)
+        asked = self.copies[:_ASKED]
+        there = next((copy for copy in asked if not is_gone(copy.path)), None)
         if there is None:
             return self
-        gone = replace(self, copies=[], pieces=[])
+        gone = replace(self, copies=[], pieces=[], gone=True)
         others = [gone, *(copy for copy in self.copies if copy is not there)]
         return replace(there, score=self.score, copies=others)
 
@@ -304,10 +309,13 @@ _COUNTS, _SHARES = ("limit", "per_video"), ("coverage", "min", "prior")
 def _number(name: str, value: Any) -> int | float:
     """An option that is a number, also of numpy, or a share as it is typed."""
     try:
-        if name in _SHARES:
-            return parse_share(value) if isinstance(value, str) else float(value)
-        return operator.index(value)
-    except (TypeError, ValueError):
+        if name not in _SHARES:
+            return operator.index(value)
+        share = parse_share(value) if isinstance(value, str) else float(value)
+        if not math.isnan(share):
+            return share
+        raise ValueError
+    except (TypeError, ValueError, OverflowError):
         kind = "a share, such as 0.5 or 50%" if name in _SHARES else "a whole number"
         raise QueryError(f"{name} is {value!r}; give {kind}.") from None
 
@@ -446,7 +454,9 @@ class Ranking:
                         strict=True,
                     )
                 ),
-                copies=tuple(copy_at(copy.path, copy.start, copy.end) for copy in moment.copies),
+                copies=copies_at(
+                    [(copy.path, copy.start, copy.end, copy.gone) for copy in moment.copies]
+                ),
                 pieces=tuple(Piece(piece.start, piece.end) for piece in moment.pieces),
                 missing=(gone := is_gone(moment.path)),
                 away=gone and is_away(moment.path),
@@ -473,10 +483,17 @@ class Ranking:
         ]
 
 
-def copy_at(path: Path, start: float, end: float) -> Copy:
-    """A copy of a hit, and whether its file is there; storage is not asked, as a hit has many."""
-    gone = not isinstance(path, ObjectPath) and is_gone(path)
-    return Copy(path, start, end, missing=gone, away=gone and is_away(path))
+def copies_at(places: Sequence[tuple[Path, float, float, bool]]) -> tuple[Copy, ...]:
+    """Copies of a hit: path, start, end, and whether it is known that the file is gone.
+
+    Of the first few on disks it is found out; a hit may have thousands, and storage takes long.
+    """
+    copies = []
+    for number, (path, start, end, known) in enumerate(places):
+        asked = number < _ASKED and not isinstance(path, ObjectPath)
+        gone = known or (asked and is_gone(path))
+        copies.append(Copy(path, start, end, missing=gone, away=gone and is_away(path)))
+    return tuple(copies)
 
 
 def few_hits(hits: int, limit: int) -> str:

@@ -75,7 +75,7 @@ class Copy:
     Attributes:
         path: the file.
         start, end: seconds from the start of the video.
-        missing: whether the file is gone; false of objects, as storage is not asked for copies.
+        missing: whether the file is gone, where that was looked for: of the first eight on disks.
         away: whether its whole folder or disk is not there, so that it may come back.
     """
 

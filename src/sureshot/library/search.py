@@ -122,9 +122,11 @@ def save_picture(picture: "Image.Image | UInt8[np.ndarray, ...]", file: Path) ->
             if picture.dtype != np.uint8 or colours not in ((), (3,), (4,)):
                 raise ValueError
             picture = Image.fromarray(picture)
+        if picture.mode in ("I", "F"):  # nobody knows which number is white
+            raise QueryError(f"A picture of mode {picture.mode} has no range; convert it to RGB.")
         image = ImageOps.exif_transpose(picture)
-        # What has more than 8 bits is left to the reader of files, who knows how to scale it.
-        (image if image.mode[:1] in "IF" else image.convert("RGBA")).save(file)
+        # What has 16 bits is left to the reader of files, who knows how to scale it.
+        (image if image.mode.startswith("I;16") else image.convert("RGBA")).save(file)
     except (TypeError, ValueError, AttributeError, KeyError, OSError) as error:
         kind = getattr(picture, "dtype", type(picture).__name__)
         shape = f" of shape {picture.shape}" if hasattr(picture, "shape") else ""

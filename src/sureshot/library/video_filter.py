@@ -103,7 +103,7 @@ def _seconds(length: float | str | None, name: str) -> float | None:
             length = parse_time(length)
         except QueryError as error:
             raise ArgumentError(f"{option(name)}: {error}") from None
-    if not (length is None or isinstance(length, int | float)):
+    if not (length is None or hasattr(length, "__float__")):
         raise ArgumentError(f"{option(name)} is {length!r}; give seconds.")
     if length is not None and not 0 <= length < math.inf:
         raise ArgumentError(f"{option(name)} is {length:g}; give seconds, 0 or more.")

@@ -20,11 +20,12 @@ from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words
 from sureshot.library.query_checks import phrase_of
-from sureshot.library.ranking import PER_VIDEO, Query, copy_at, few_hits, notes_on_files
+from sureshot.library.ranking import PER_VIDEO, Query, copies_at, few_hits, notes_on_files
 from sureshot.library.results import (
     CONFIDENT,
     Answer,
     Confidence,
+    Copy,
     Descriptions,
     Hit,
     LineMatch,
@@ -421,8 +422,13 @@ class _Row:
     def takes(self, one: _Scored) -> bool:
         """Whether a line is of this moment; other pieces of its scene are none of it."""
         start, hit = one.found.line.start, self.hit
-        is_of = hit.path in (one.found.path, *one.copies)
-        return is_of and hit.start - _NEAR <= start <= hit.end + _NEAR
+        # A copy may stand for the video of the line, which is gone.
+        places: list[Hit | Copy] = [hit, *(copy for copy in hit.copies if copy.missing)]
+        return any(
+            place.path in (one.found.path, *one.copies)
+            and place.start - _NEAR <= start <= place.end + _NEAR
+            for place in places
+        )
 
     def add(self, one: _Scored) -> None:
         """Take a line in."""
@@ -459,7 +465,7 @@ def _row_of(one: _Scored) -> _Row:
         start=start,
         end=end,
         score=one.found.similarity,
-        copies=tuple(copy_at(other, start, end) for other in one.copies),
+        copies=copies_at([(other, start, end, False) for other in one.copies]),
         missing=gone,
         away=gone and is_away(path),
         source=line.source,

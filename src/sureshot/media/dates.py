@@ -24,7 +24,9 @@ _STAMP = re.compile(
 # PXL_20240531_120322123, VID-20240531-WA0003, "Screen Recording 2024-05-31 at 14.03.22".
 _NAMED = re.compile(
     r"(?:(?<![^\W_])|(?<=VID)|(?<=IMG))((?:19[89]|20\d)\d)([-_.]?)(0[1-9]|1[0-2])\2([0-3]\d)"
-    r"(?:(?:[-_ T]| at )?([01]\d|2[0-3])([-_.]?)([0-5]\d)\6([0-5]\d)(?:\d{3})?(?!\d)|(?!\d))"
+    r"(?:(?:[-_ T]| at )?([01]\d|2[0-3])([-_.]?)([0-5]\d)\6([0-5]\d)(?:\d{3})?"
+    r"(?: ?([AP])M|(Z))?(?!\d)|(?!\d))",
+    re.I,
 )
 _IN_UTC = "PXL_"  # how names begin whose time is that of UTC
 
@@ -101,10 +103,13 @@ def video_date(time: str, source: str, mtime_ns: int, name: str = "") -> VideoDa
 def _of_name(name: str) -> datetime | None:
     """The day in a file's name, at noon where it has no time; none of those still to come."""
     for found in _NAMED.finditer(name):
-        year, _, month, day, hour, _, minute, second = found.groups()
-        at = time(int(hour), int(minute), int(second)) if hour else time(12)
+        year, _, month, day, hour, _, minute, second, half, utc = found.groups()
+        at = time(12)
+        if hour:
+            number = int(hour) % 12 + 12 * (half in "pP") if half else int(hour)
+            at = time(number, int(minute), int(second))
         with contextlib.suppress(ValueError):  # the 31st of February
-            zone = UTC if name.startswith(_IN_UTC) and hour else None
+            zone = UTC if hour and (utc or name.startswith(_IN_UTC)) else None
             day_of = date(int(year), int(month), int(day))
             said = datetime.combine(day_of, at, zone).astimezone()
             if said - datetime.now(UTC) <= _AHEAD:

@@ -162,7 +162,7 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
         with open_image(path) as opened:
             if largest is not None:
                 opened.draft("RGB", (largest, largest))  # of JPEG alone
-            if opened.width * opened.height > MOST_PIXELS:
+            if opened.format != "JPEG" and opened.width * opened.height > MOST_PIXELS:
                 raise Image.DecompressionBombError
             picture = _eight_bit(ImageOps.exif_transpose(opened), largest)
     except UnidentifiedImageError:

@@ -69,7 +69,7 @@ class Embedded:
             pools frames to one vector, as an encoder alone does; else it chooses candidates.
         codes: what the model's own similarity compares.
         are: which of the two they are.
-        model: whose they are; those of two models do not compare.
+        model: what their model is known by; those of two models do not compare.
     """
 
     vectors: Float[np.ndarray, "items dim"]
@@ -78,9 +78,7 @@ class Embedded:
     model: str
 
     def __repr__(self) -> str:
-        return (
-            f"<{len(self)} {self.are} of {plain(self.model)}, {self.vectors.shape[1]} numbers each>"
-        )
+        return f"<{len(self)} {self.are}, {self.vectors.shape[1]} numbers each>"
 
     def __len__(self) -> int:
         return len(self.vectors)
@@ -148,9 +146,8 @@ class Scorer:
 
     @property
     def _known_as(self) -> str:
-        """Its name and, where it has one, its version."""
-        version = "" if self.searchable is None else f", version {self.fingerprint[:12]}"
-        return f"{self.name}{version}"
+        """Its fingerprint, or where it has none its place."""
+        return absolute_model(self.name) if self.searchable is None else self.fingerprint
 
     @cached_property
     def raw(self) -> Similarity:
@@ -227,8 +224,8 @@ class Scorer:
             )
         if {texts.model, videos.model} != {self._known_as}:
             raise ArgumentError(
-                f"similarity of {self._known_as} compares what it has encoded; here are texts of "
-                f"{texts.model} and videos of {videos.model}."
+                f"similarity of {plain(self.name)} compares what it has encoded; these are of "
+                "another model or version."
             )
         if corrected or self.bank is None:
             return self.ranking.similarity(texts.codes, videos.codes)

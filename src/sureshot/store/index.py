@@ -155,9 +155,15 @@ class Store:
 
     def is_replaced(self) -> bool:
         """Whether another index, or none, is in its place by now."""
-        if self._stamp:
-            return self._tables.stamp() != self._stamp
-        return self._tables.header().index_id != self._header.index_id
+        now = self._tables.stamp()
+        if now and now == self._stamp:
+            return False
+        try:
+            other = self._tables.header().index_id != self._header.index_id
+        except StoreError:
+            other = True
+        self._stamp = self._stamp if other else now
+        return other
 
     def check_model(self, model: str, fingerprint: str) -> None:
         """Refuse an encoder other than the one that wrote the index: vectors would not compare."""

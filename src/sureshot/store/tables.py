@@ -84,12 +84,15 @@ class Tables:
         self._looked = -math.inf  # when a storage was asked for lines last, by `time.monotonic`
 
     def stamp(self) -> tuple[int, ...]:
-        """Tells an index from one that was made later in its place; empty in object storage."""
+        """Another one where another index may be in its place; empty in object storage.
+
+        A number of a file may come again as soon as its file is gone, so the time counts as well.
+        """
         try:
             status = self._folder("videos").stat()
         except OSError:
             return ()
-        return status.st_dev, status.st_ino
+        return status.st_dev, status.st_ino, status.st_mtime_ns
 
     def use(
         self, name: Name, act: Callable[[Any], Result], *, copy: bool = True, deadly: bool = False

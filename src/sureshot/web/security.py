@@ -218,7 +218,7 @@ class SecurityMiddleware:
         match = _HOST.fullmatch(hosts[0].lower()) if len(hosts) == 1 else None
         if match is None:
             return False
-        host = match["ipv6"] or match["name"]
+        host = match["ipv6"] or match["name"].rstrip(".")
         is_named = host in self._names or (bool(self._names) and _address(host) is not None)
         return is_loopback(host) or is_named
 

@@ -196,6 +196,12 @@ def run_server(
         ready: called once the page answers, with its address and one that works once.
     """
     password = "" if password_file is None else _password(Path(password_file))
+    for name in names:
+        if not name.strip(" .") or any(sign in name for sign in "/:@ "):
+            raise ArgumentError(
+                f"{option('name', name)} is no name of a host; leave out what is not, such as "
+                "https:// and the port."
+            )
     is_open = not is_loopback(host) or bool(names)
     if is_open and not password:
         asked = option("name", names[0]) if is_loopback(host) else option("host", host)
@@ -215,7 +221,7 @@ def run_server(
         Roots(roots or [Path.home()]),
         secret=secret,
         once=once,
-        names=own_names(host) | {name.lower() for name in names} if is_open else (),
+        names=own_names(host) | {name.lower().rstrip(".") for name in names} if is_open else (),
         password=password,
     )
     with closing(_listen(host, port)) as listening:

@@ -317,10 +317,7 @@ def train_splits(
 ) -> loop.TrainingResult:
     """Train by a recipe on splits that are read already; see `train` and `Task.run`."""
     task = RetrievalTask(recipe, splits, held, notes)
-    result = task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
-    if recipe.hold_out and held is not None and rank() == 0:
-        write_text(folder / HELD_OUT, "".join(f"{item.id}\n" for item in held.items))
-    return result
+    return task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
 
 
 def open_recipe(
@@ -369,6 +366,11 @@ class RetrievalTask(Task):
             )
         note = encoder_note(recipe.encoder, encoder, sizes)
         super().__init__(recipe, model, model.system, encoder, note, splits, held)
+
+    def _run(self, folder: Path, *others: Any) -> loop.TrainingResult:
+        if self.recipe.hold_out and self.held is not None and rank() == 0:
+            write_text(folder / HELD_OUT, "".join(f"{item.id}\n" for item in self.held.items))
+        return super()._run(folder, *others)
 
     @property
     def readable(self) -> list[Split]:

@@ -252,6 +252,12 @@ def test_a_folder_may_be_named_by_its_name_alone(tmp_path, monkeypatch):
     assert {hit.path.name for hit in both} == {"red.mp4"} and len(both) == 2
     named = f"{tmp_path}/a/My Pets/Animals, {tmp_path}/b/Animals"
     assert both.warnings == (f"2 folders are named Animals, and all were searched: {named}.",)
+    for number in range(9):
+        (tmp_path / f"{number}" / "Animals").mkdir(parents=True)
+        shutil.copy(tmp_path / "c" / "red.mp4", tmp_path / f"{number}" / "Animals")
+    index(str(tmp_path / "index"), tmp_path)
+    (named,) = pets.search("red", folder="Animals", merge_copies=False).warnings
+    assert named.startswith("11 folders are named Animals") and named.endswith(", 6 more.")
     (nothing,) = pets.search("red", folder="./Animals").warnings
     assert nothing == f"Nothing is indexed at or below {tmp_path}/c/Animals."
 

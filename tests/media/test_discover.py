@@ -5,10 +5,13 @@ import subprocess
 import sys
 import tempfile
 import threading
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from PIL import Image
 
 from sureshot.errors import QueryError
@@ -22,8 +25,10 @@ from sureshot.media.discover import (
     frame_files,
     is_away,
     is_gone,
+    is_unplugged,
 )
 from sureshot.paths import absolute
+from sureshot.text import composed
 from tests.clips import film, greys
 
 # Python itself may lie where nobody else may look, so all of it is imported first.
@@ -321,6 +326,30 @@ def test_a_storage_is_asked_once_a_minute_whether_an_object_is_gone(bucket, monk
 
 
 TOPS = [Path("/v"), Path("/w/private")]
+PATTERNS = ["/v/a.b", "/v/*", "*.b", "v", "/w/?", "[ab]", "/v/[[]a]", "/v/é", "é", "a", "/v/a*b"]
+PATHS = ["/v/a.b", "/v/a/b", "/w/x/a", "/v/[a]", "/v/é/b", "/v/é.b", "/a"]
+
+
+@given(st.lists(st.sampled_from(PATTERNS)), st.sampled_from(PATHS))
+def test_many_patterns_together_leave_out_what_each_does(patterns, path):
+    """Against one pattern after the other, as it is written down for `Excluded`."""
+    chain = (Path(path), *Path(path).parents)
+    inside = [p.name for p in chain if any(p.is_relative_to(top) for top in TOPS)]
+    expected = any(
+        fnmatchcase(composed(text), composed(pattern))
+        for pattern in patterns
+        for text in (map(str, chain) if "/" in pattern else inside)
+    )
+    assert Excluded(tuple(patterns)).matches(Path(path), TOPS) is expected
+
+
+def test_what_is_behind_a_link_that_leads_nowhere_is_away(tmp_path):
+    """As a link to a disk that is not connected; a folder that was deleted is none."""
+    (tmp_path / "usb").symlink_to(tmp_path / "media" / "USB")
+    assert is_unplugged(tmp_path / "usb" / "films" / "a.mp4")
+    assert not is_unplugged(tmp_path / "films" / "a.mp4")
+    (tmp_path / "a.mp4").symlink_to(tmp_path / "gone.mp4")  # a video, and no folder of some
+    assert not is_unplugged(tmp_path / "a.mp4")
 
 
 @pytest.mark.parametrize(

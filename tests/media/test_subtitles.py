@@ -74,6 +74,19 @@ def read(video: Path, **options) -> tuple[list[lines.Line], list[str]]:
     return found, notes
 
 
+def test_names_that_differ_in_the_form_of_an_accent_have_their_own_files(tmp_path):
+    for form in ("Caf\u00e9", "Cafe\u0301"):
+        (tmp_path / f"{form}.mp4").touch()
+        (tmp_path / f"{form}.en.srt").touch()
+    if len(list(tmp_path.iterdir())) == 2:
+        pytest.skip("names are of one form here")
+    for form in ("Caf\u00e9", "Cafe\u0301"):
+        (file,) = sidecars_of(tmp_path / f"{form}.mp4")
+        assert file.path.name == f"{form}.en.srt"
+    (tmp_path / "Caf\u00e9.mp4").unlink()
+    assert len(sidecars_of(tmp_path / "Cafe\u0301.mp4")) == 2  # copied from another system
+
+
 @pytest.mark.parametrize("suffix", FILES)
 def test_every_kind_of_file_gives_its_words_without_what_styles_them(tmp_path, suffix):
     (tmp_path / f"film{suffix}").write_text(FILES[suffix])

@@ -13,7 +13,8 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -240,7 +241,7 @@ class Watcher:
 
     def _met(self, touched: set[Path]) -> list[Path]:
         """The videos, and folders that may hold some, at paths that were touched."""
-        met = set()
+        met, subtitles = set[Path](), list[Path]()
         for path in touched:
             while _LOST in path.name:
                 path = path.parent
@@ -251,12 +252,13 @@ class Watcher:
                 self._pending.pop(path, None)
                 self._gone[path] = time.monotonic()
             if suffix in SUFFIXES:
-                self._words |= {video for video in _videos_of(path) if not self._leaves_out(video)}
+                subtitles.append(path)
             elif suffix in IMAGE_SUFFIXES:
                 with contextlib.suppress(OSError):
                     met |= {path.parent} if frame_files(path.parent) else set()
             elif is_folder(path) or (suffix in VIDEO_SUFFIXES and worth_a_look(path)):
                 met.add(path)
+        self._words |= {v for v in _videos_of(subtitles) if not self._leaves_out(v)}
         return sorted(path for path in met if met.isdisjoint(path.parents))
 
     def _sources(self, paths: Sequence[Path]) -> list[Source]:
@@ -386,8 +388,9 @@ class Watcher:
             for record in (store.each_video() if store else ())
             if not gone.isdisjoint((record.path, *record.path.parents)) and not is_on_disk(record)
         ]
-        deleted = [record for record in went if not self._is_away(record)]
-        away = [record for record in went if record not in deleted]
+        deleted, away = list[VideoRecord](), list[VideoRecord]()
+        for record in went:
+            (away if self._is_away(record) else deleted).append(record)
         if store and deleted and self._prune:
             store.remove(deleted)
             forget_films(deleted)
@@ -423,12 +426,20 @@ def _named(paths: Sequence[Path]) -> str:
     return ", ".join([*(plain(path.name) for path in paths[:_NAMED]), *more])
 
 
-def _videos_of(subtitles: Path) -> set[Path]:
-    """The videos that a file of subtitles may be of: next to it, or to the folder ``Subs``."""
-    folder, found = subtitles.parent, set[Path]()
-    inside = [one for one in (folder, folder.parent) if one.name.lower() in FOLDERS]
-    with contextlib.suppress(OSError):
-        for path in inside[0].parent.iterdir() if inside else folder.iterdir():
-            mine = bool(inside) or subtitles.name.startswith(path.stem)
-            found |= {path} if mine and path.suffix.lower() in VIDEO_SUFFIXES else set()
+def _videos_of(subtitles: Iterable[Path]) -> set[Path]:
+    """The videos that files of subtitles may be of: next to them, or to a folder ``Subs``."""
+    begun: dict[Path, set[str]] = defaultdict(set)  # by folder, how names of its videos may begin
+    for path in subtitles:
+        folder = path.parent
+        inside = [one for one in (folder, folder.parent) if one.name.lower() in FOLDERS]
+        if inside:
+            begun[inside[0].parent].add("")  # any
+        else:
+            begun[folder] |= {path.name[:end] for end in range(1, len(path.name))}
+    found = set[Path]()
+    for folder, stems in begun.items():
+        with contextlib.suppress(OSError):
+            for path in folder.iterdir():
+                mine = "" in stems or path.stem in stems
+                found |= {path} if mine and path.suffix.lower() in VIDEO_SUFFIXES else set()
     return found

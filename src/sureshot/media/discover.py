@@ -8,8 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from fnmatch import fnmatchcase
-from functools import cache
+from fnmatch import translate
+from functools import cache, lru_cache
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
@@ -40,6 +40,8 @@ _NO_STORAGE = {errno.ECONNREFUSED, errno.ECONNRESET, errno.ETIMEDOUT, errno.ENOD
 # Whether an object was gone, and when that was asked; under a bucket that it cannot be asked.
 _GONE: dict[str, tuple[bool, float]] = {}
 _SILENT: dict[str, threading.Thread] = {}  # disks that do not answer, and what waits for them
+_ANSWERED: dict[Path, float] = {}  # folders whose disk has answered, and when
+_FRESH = 1.0  # seconds for which that counts
 _PATIENCE = 10.0  # seconds that a disk gets for an answer; one that stood still needs some
 # What systems say of a disk that was pulled or a share that is lost.
 _DEAD = {errno.EIO, errno.ENODEV, errno.ENXIO, errno.ESTALE, errno.ENOTCONN, errno.EHOSTDOWN}
@@ -175,12 +177,19 @@ def is_silent(path: Path) -> bool:
             _SILENT.pop(place, None)
         elif path.is_relative_to(place):
             return True
+    folder, now = path.parent, time.monotonic()
+    if now - _ANSWERED.get(folder, -_FRESH) < _FRESH:  # many paths of a folder are asked together
+        return False
     asking = threading.Thread(target=_look_at, args=(path,), daemon=True)
     asking.start()
     asking.join(_PATIENCE)
     if asking.is_alive():
         _SILENT[_mount_of(path)] = asking
-    return asking.is_alive()
+        return True
+    if len(_ANSWERED) >= _REMEMBERED:
+        _ANSWERED.clear()
+    _ANSWERED[folder] = now
+    return False
 
 
 def _look_at(path: Path) -> None:
@@ -204,6 +213,9 @@ def is_unplugged(path: Path) -> bool:
     if isinstance(path, ObjectPath):
         return False
     here = next((parent for parent in path.parents if is_folder(parent)), Path("/"))
+    # A link that leads nowhere leads to a disk, as far as anybody can tell.
+    if here != path.parent and (here / path.relative_to(here).parts[0]).is_symlink():
+        return True
     of_user = str(here.parent) in _BY_USER and here != path.parent
     if str(here) in _FOR_DISKS or of_user:
         return not os.path.ismount(here)
@@ -420,6 +432,9 @@ def as_pattern(text: str) -> str:
     return stripped if named else str(absolute(stripped))
 
 
+_ESCAPED = re.compile(r"\[([*?[])\]")  # a character that is no wildcard
+
+
 @dataclass(frozen=True, slots=True)
 class Excluded:
     """What is left out of an index, by patterns as `as_pattern` gives them.
@@ -441,11 +456,30 @@ class Excluded:
         """
         if not self.patterns:
             return False
-        chain = (path, *path.parents)
-        inside = [p for p in chain if any(p.is_relative_to(top) for top in tops)]
-        for pattern in self.patterns:
-            named = os.sep not in pattern
-            texts = [p.name for p in inside] if named else [str(p) for p in chain]
-            if any(fnmatchcase(composed(text), composed(pattern)) for text in texts):
+        literal, paths, names = _compiled(self.patterns)
+        text = composed(str(path))
+        while text:  # the path and all above it
+            if text in literal or (paths and paths.match(text)):
                 return True
-        return False
+            text = text.rpartition(os.sep)[0]
+        if names is None:
+            return False
+        inside = (p for p in (path, *path.parents) if any(p.is_relative_to(top) for top in tops))
+        return any(names.match(composed(p.name)) for p in inside)
+
+
+@lru_cache(maxsize=8)
+def _compiled(
+    patterns: tuple[str, ...],
+) -> tuple[frozenset[str], re.Pattern[str] | None, re.Pattern[str] | None]:
+    """Paths without wildcards, and the other patterns of paths, and those of names, as one each."""
+    literal, paths, names = set(), [], []
+    for pattern in map(composed, patterns):
+        if os.sep not in pattern:
+            names.append(pattern)
+        elif re.search(r"[*?[]", _ESCAPED.sub("", pattern)):
+            paths.append(pattern)
+        else:  # as `glob.escape` writes a path
+            literal.add(_ESCAPED.sub(r"\1", pattern))
+    together = ("|".join(map(translate, some)) for some in (paths, names))
+    return frozenset(literal), *(re.compile(one) if one else None for one in together)  # type: ignore[return-value]

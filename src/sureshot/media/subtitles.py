@@ -188,7 +188,10 @@ def _owned(folder: Path, asked: set[str], note: Callable[[str], None]) -> dict[s
 
     def give(path: Path, stem: str) -> None:
         if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
-            for name in stems.get(stem, ()):
+            names = stems.get(stem, [])
+            # Of two that differ in the form of an accent alone, the one that is spelt so.
+            exact = [name for name in names if path.name.startswith(Path(name).stem)]
+            for name in exact or names:
                 owned[name].append(path)
 
     for name in names:

@@ -44,7 +44,7 @@ from sureshot.text import composed, counted, plain, printable
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
 _MAX_READ = 100_000  # windows, about 1 GB
-_NAMED = 5  # shards that a sentence names
+_NAMED = 5  # shards or folders that a sentence names
 _SHARD = (
     "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
 )
@@ -446,7 +446,9 @@ class Store:
             return VideoSet(frozenset(), _nothing_named(path, plain(text), folders))
         if len(named) < 2:
             return next(iter(named))
-        shown = ", ".join(sorted(map(plain, named)))
+        first = sorted(map(plain, named))[:_NAMED]
+        more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
+        shown = ", ".join([*first, *more])
         return VideoSet(
             ids=frozenset(v.id for v in videos if not named.isdisjoint(v.path.parents)),
             words=f"in folders named {plain(text)}",

@@ -177,7 +177,8 @@ class Scorer:
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
-        return Embedded(how.text_vectors(codes), codes, "texts", self._known_as)
+        vectors = how.text_vectors(codes)
+        return Embedded(vectors=vectors, codes=codes, are="texts", model=self._known_as)
 
     def encode_document(
         self, videos: str | Path | Sequence[str | Path], *, experts: str | Path | None = None
@@ -204,7 +205,8 @@ class Scorer:
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
-        return Embedded(how.video_vectors(codes), codes, "videos", self._known_as)
+        vectors = how.video_vectors(codes)
+        return Embedded(vectors=vectors, codes=codes, are="videos", model=self._known_as)
 
     def similarity(
         self, texts: Embedded, videos: Embedded, *, corrected: bool = True

@@ -106,10 +106,18 @@ def test_a_broken_video_in_a_folder_is_told_and_no_error(index, videos):
     assert "--force" in ran.out
 
 
-def test_files_that_are_gone_are_told_and_forgotten_when_asked(index, videos):
+def test_files_that_are_gone_are_told_and_forgotten_when_asked(index, videos, tmp_path):
     index(videos)
     (videos / "b.mp4").unlink()
-    assert "Deleted on disk, still indexed: 1 video; --prune removes" in index(videos).out
+    assert "Deleted on disk, still indexed: 1 video; --prune removes" in (said := index(videos).out)
+    assert "is the disk connected" not in said
+    (videos / "disk").mkdir()
+    coloured(videos / "disk" / "c.mp4", ["green"], seconds=1)
+    index(videos)
+    (videos / "disk").rename(tmp_path / "unplugged")
+    away = f"Not there: 1 video of {videos}/disk; is the disk connected? --prune would forget them."
+    assert away in index(videos).out.replace("\n", " ")
+    (tmp_path / "unplugged").rename(videos / "disk")
     assert "Deleted on disk, removed from the index: 1 video." in index(videos, "--prune").out
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, option
-from sureshot.library.catalog import forget_films
+from sureshot.library.catalog import away_sentence, count_away, forget_films
 from sureshot.library.encoding import (
     Packing,
     VideoProgress,
@@ -333,7 +333,7 @@ class Run:
         here = frozenset(top for top in self._tops if _is_there(top))
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
-        dropped: list[VideoRecord] = []
+        dropped, missing = list[VideoRecord](), list[VideoRecord]()
         for record in self._store.each_video():
             fate = self._fate(record, tops, here, listed)
             if fate == "missing" and prune:
@@ -342,10 +342,16 @@ class Run:
                 setattr(self.result, fate, getattr(self.result, fate) + 1)
             if fate in ("forgotten", "pruned", "failed before"):
                 dropped.append(record)
+            if fate == "missing":
+                missing.append(record)
             if len(dropped) == _AT_ONCE:
                 self._drop(dropped)
                 dropped = []
         self._drop(dropped)
+        number, folders = count_away(missing)
+        if number:
+            where, prune_them = away_sentence(number, folders), option("prune", True)
+            self.result.warnings.append(f"Not there: {where} {prune_them} would forget them.")
 
     def _drop(self, records: Sequence[VideoRecord]) -> None:
         self._store.remove(records)

@@ -568,19 +568,28 @@ def test_lines_of_which_one_is_meant_are_enough_together(tmp_path):
     assert search(tmp_path, query, limit=2).confidence.plausible == 3
 
 
+def with_words(known: Confidence, shares, **about) -> list[Answer]:
+    """An answer of one hit of pictures, as likely as that says, next to words that are meant."""
+    path, right = Path("v.mp4"), known.right
+    hit = Hit(rank=1, path=path, start=0.0, end=1.0, score=0.0, probability=right)
+    answer = Answer(
+        query="a dog",
+        hits=(hit,),
+        model="tiny",
+        searched=99,
+        seconds=0.0,
+        confidence=known,
+        **about,
+    )
+    asked, rows = Query(text="a dog", codes=None), [_Row(hit, right)]
+    return [_with_confidence(answer, asked, said, said, rows) for said in shares]
+
+
 def test_a_line_that_may_not_be_meant_makes_no_card_of_other_footage_sure():
     known = Confidence(
         right=0.9, coverage=0.9, plausible=1, prior=0.5, valid_for="photographs", reference="photos"
     )
-    hit = Hit(rank=1, path=Path("v.mp4"), start=0.0, end=1.0, score=0.0, probability=0.9)
-    answer = Answer(
-        query="a dog", hits=(hit,), status="several plausible", model="tiny", searched=99,
-        seconds=0.0, present=0.95, answerable="unknown", confidence=known,
-    )  # fmt: skip
-    found = [
-        _with_confidence(answer, Query(text="a dog", codes=None), said, said, [_Row(hit, 0.9)])
-        for said in (0.6, 0.9)
-    ]
+    found = with_words(known, (0.6, 0.9), status="several plausible", present=0.95)
     assert [one.answerable for one in found] == ["unknown", "yes"]
 
 
@@ -589,15 +598,8 @@ def test_words_that_make_it_likelier_to_be_here_unsay_that_it_is_not():
     known = Confidence(
         right=0.1, coverage=0.9, plausible=None, prior=0.5, valid_for="films", absent_below=0.36
     )
-    hit = Hit(rank=1, path=Path("v.mp4"), start=0.0, end=1.0, score=0.0, probability=0.1)
-    answer = Answer(
-        query="a dog", hits=(hit,), status="probably not here", model="tiny", searched=99,
-        seconds=0.0, present=0.3, answerable="no", confidence=known,
-    )  # fmt: skip
-    found = [
-        _with_confidence(answer, Query(text="a dog", codes=None), said, said, [_Row(hit, 0.1)])
-        for said in (0.05, 0.36)
-    ]
+    about = {"status": "probably not here", "present": 0.3, "answerable": "no"}
+    found = with_words(known, (0.05, 0.36), **about)
     assert [one.answerable for one in found] == ["no", "unknown"]
     assert [one.verdict[0] for one in found] == ["Probably not in your videos", "Not sure"]
 

@@ -164,7 +164,11 @@ _LANGUAGES = """
     latin mandarin polish portuguese punjabi russian spanish swedish tamil turkish urdu vietnamese
 """
 _LANGUAGE = f"(?:{'|'.join(_LANGUAGES.split())})"
-_MONTHS = [name.lower() for name in calendar.month_name[1:]]
+# Not `calendar.month_name`, which is in the language of the program.
+_MONTH_NAMES = """
+    january february march april may june july august september october november december
+"""
+_MONTHS = _MONTH_NAMES.split()
 _PLAIN = [month for month in _MONTHS if month not in ("march", "may")]  # months, nothing else
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _DIGITAL = 1990  # year before which hardly anybody has videos, but pictures show cars of it

@@ -122,7 +122,7 @@ def save_picture(picture: "Image.Image | UInt8[np.ndarray, ...]", file: Path) ->
             if picture.dtype != np.uint8 or colours not in ((), (3,), (4,)):
                 raise ValueError
             picture = Image.fromarray(picture)
-        if picture.mode in ("I", "F"):  # nobody knows which number is white
+        if picture.mode in ("I", "F"):  # which number is white is not said
             raise QueryError(f"A picture of mode {picture.mode} has no range; convert it to RGB.")
         image = ImageOps.exif_transpose(picture)
         # What has 16 bits is left to the reader of files, who knows how to scale it.

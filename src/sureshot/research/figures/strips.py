@@ -52,7 +52,7 @@ _SIDE = 120  # pixels of the shorter side of a frame
 _LINE = 0.135  # inches a line
 _LEFT, _GAP, _TOP = 0.08, 0.1, 0.42  # inches: margins, between pictures, for the title
 _SHAPE = 0.72  # height of a picture by its width
-_BESIDE = 235  # grey of what a picture of another shape leaves of its cell
+_AROUND = 235  # grey of what a picture of another shape leaves of its cell
 _BOLD = 1.15  # how much wider bold letters are
 
 
@@ -197,10 +197,10 @@ def _frames(item: Item, frames: int, sampling: Sampling) -> Sequence[Picture]:
 
 
 def _letterboxed(picture: Picture) -> Picture:
-    """The whole picture in the middle of a cell, light beside it."""
+    """The whole picture in the middle of a cell, light around it."""
     rows, columns = picture.shape[:2]
     high, wide = max(rows, round(columns * _SHAPE)), max(columns, round(rows / _SHAPE))
-    cell = np.full((high, wide, 3), _BESIDE, np.uint8)
+    cell = np.full((high, wide, 3), _AROUND, np.uint8)
     top, left = (high - rows) // 2, (wide - columns) // 2
     cell[top : top + rows, left : left + columns] = picture
     return cell

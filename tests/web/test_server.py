@@ -185,8 +185,8 @@ def test_a_proxy_has_a_name_and_nobody_chooses_where_he_asks_from(library, tmp_p
         assert code(address, "films.example", "long enough", "192.0.2.1") == 200
         assert code(address, "Films.example.:8443", "long enough", "192.0.2.1") == 200
         assert code(address, "other.example", "long enough", "192.0.2.1") == 421
-        wrong = [code(address, "films.example", "wrong", f"192.0.2.{n}") for n in range(4)]
-        assert wrong == [401, 401, 401, 429]
+        wrong = [code(address, "films.example", "wrong", f"192.0.2.{n}") for n in range(8)]
+        assert wrong[:3] == [401, 401, 401] and 429 in wrong  # whose second may be over for one
 
 
 def test_a_port_that_is_taken_is_told() -> None:

@@ -155,8 +155,10 @@ class Store:
 
     def is_replaced(self) -> bool:
         """Whether another index, or none, is in its place by now."""
+        if self.is_remote:  # an outage says nothing of the index, and is raised
+            return self._tables.header().index_id != self._header.index_id
         now = self._tables.stamp()
-        if now and now == self._stamp:
+        if now == self._stamp:
             return False
         try:
             other = self._tables.header().index_id != self._header.index_id

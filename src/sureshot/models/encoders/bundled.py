@@ -85,12 +85,13 @@ def _unpacked(archive: zipfile.ZipFile, digests: Mapping[str, str], package: str
         made = tempfile.mkdtemp(prefix="sureshot-")
         folder = Path(made)
         _unpack(archive, digests, folder)
-    except OSError as error:
+    except (SureshotError, OSError) as error:
         if made:
             shutil.rmtree(made, ignore_errors=True)
+        why = reason_of(error) if isinstance(error, OSError) else str(error)
         raise ModelError(
             "The model can be unpacked neither into the cache nor into a temporary folder "
-            f"({reason_of(error)}). Make room, or name folders that can be written with "
+            f"({why}). Make room, or name folders that can be written with "
             "XDG_CACHE_HOME and TMPDIR."
         ) from None
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

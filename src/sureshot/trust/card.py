@@ -40,7 +40,6 @@ from sureshot.trust.signals import (
 
 COVERAGES = (0.8, 0.9, 0.95)  # of the sets that are printed and measured
 PRIOR = 0.5  # share of searches for what is here, where nothing else is known
-FEW = 3  # a query of so many words is one of keywords, which more videos fit
 _DIGITS = 7
 _EPS = 1e-6  # relative; scores of one pair differ by less between two ways to compute them
 
@@ -85,8 +84,7 @@ class Depths:
     share that finds it in the set is at least the coverage; nothing is promised for one query.
 
     Attributes:
-        videos: size of the galleries.
-        few: whether the queries were keywords, of `FEW` words at most.
+        few: whether the queries were keywords, of three words at most.
         scores: depth of each query, ascending.
         weights: weight of each; those of one video share the weight of one.
     """
@@ -109,12 +107,11 @@ class Depths:
     ) -> "Depths":
         """Depths in order, rounded to seven digits."""
         order = np.argsort(scores, kind="stable")
-        return cls(
-            videos,
-            few,
-            tuple(float(f"{score:.{_DIGITS}g}") for score in scores[order]),
-            tuple(float(f"{weight:.{_DIGITS}g}") for weight in weights[order]),
-        )
+        columns = [
+            tuple(float(f"{value:.{_DIGITS}g}") for value in column[order])
+            for column in (scores, weights)
+        ]
+        return cls(videos, few, *columns)
 
     def quantile(self, coverage: float) -> float:
         """The smallest score with at least ``coverage`` of the weight at or below it.
@@ -185,9 +182,7 @@ class Logistic:
     """A probability from some signals: sigmoid(bias + coef . (x - mean) / scale).
 
     Attributes:
-        mean: mean of each signal where it was fitted.
-        scale: spread of each signal where it was fitted; 1 for a constant one.
-        bias: logit where every signal is at its mean.
+        mean, scale: mean and spread of each signal where it was fitted; 1 for a constant one.
     """
 
     mean: tuple[float, ...]
@@ -222,13 +217,11 @@ class Logistic:
         constant = spread <= 1e-12 * np.maximum(1.0, np.abs(mean))
         scale = np.where(constant, 1.0, spread)
         inputs = np.where(constant, 0.0, (signals - mean) / scale)
-        count = inputs.shape[1]
         *coef, bias = _newton(
             np.column_stack([inputs, np.ones(len(inputs))]),
             right.astype(np.float64),
             weights,
-            penalty=np.append(np.ones(count), _LEVEL),
-            start=np.zeros(count + 1),
+            penalty=np.append(np.ones(inputs.shape[1]), _LEVEL),
         ).tolist()
         return cls(tuple(mean.tolist()), tuple(scale.tolist()), tuple(coef), bias)
 
@@ -249,7 +242,6 @@ class Logistic:
             right.astype(np.float64),
             weights,
             penalty=np.array([spread**-2]),
-            start=np.zeros(1),
             offset=self.logit(signals),
         )
         return replace(self, bias=self.bias + float(moved[0]))
@@ -277,17 +269,16 @@ def _newton(
     weights: Float64[np.ndarray, " rows"],
     *,
     penalty: Float64[np.ndarray, " columns"],
-    start: Float64[np.ndarray, " columns"],
     offset: Float64[np.ndarray, " rows"] | float = 0.0,
 ) -> Float64[np.ndarray, " columns"]:
     """Coefficients at the least penalised loss; ``offset`` is added to every logit."""
-    coef = start
 
     def loss(weight: Float64[np.ndarray, " columns"]) -> float:
         logit = design @ weight + offset
         data = weights * (np.logaddexp(0, logit) - labels * logit)
         return float(data.sum() + (penalty * weight**2).sum() / 2)
 
+    coef = np.zeros(design.shape[1])
     here = loss(coef)
     for _ in range(_STEPS):
         predicted = sigmoid(design @ coef + offset)
@@ -307,6 +298,12 @@ def _newton(
 VERSION = 5
 _KIND = "sureshot calibration"
 _AGAIN = "Calibrate again with `sureshot calibrate`."
+
+_NEEDED = {
+    "background": "scores of videos from elsewhere",
+    "common": "how common they are",
+    "words": "their number of words",
+}
 
 Source = Literal["judgements", "reference", "tested"]
 
@@ -462,7 +459,7 @@ class Calibration:
 
     def absent_limits(self, queries: int, about: QueryContext = UNKNOWN) -> PerQuery:
         """The one of ``absent_below`` for each query."""
-        return np.where(_of_few_words(about, queries), *self.absent_below[::-1])
+        return np.where(about.of_few_words(queries), *self.absent_below[::-1])
 
     def p_first(self, scores: Scores, about: QueryContext = UNKNOWN) -> PerQuery:
         """Probability that the first result of each query is right, if a right one is there."""
@@ -517,7 +514,7 @@ class Calibration:
         that.
         """
         known = {few: [d for d in self.depths if d.few == few] for few in (False, True)}
-        asked = _of_few_words(about, len(scores))
+        asked = about.of_few_words(len(scores))
         size, reaches = np.log(gallery_size(scores, about)), np.empty(len(scores))
         for few, other in ((False, True), (True, False)):
             part = known[few] or known[other]
@@ -542,18 +539,12 @@ class Calibration:
         return scores >= top - reach[:, None] - _EPS * np.abs(top)
 
     def _check_known(self, about: QueryContext) -> None:
-        missing = ""
-        if self.valid_for.words and about.words is None:
-            missing = "their number of words"
-        if self.valid_for.common and about.common is None:
-            missing = "how common they are"
-        if self.valid_for.background and about.background is None:
-            missing = "scores of videos from elsewhere"
-        if missing:
-            raise SureshotError(
-                f"Queries came without {missing}, and the calibration was made with it; its "
-                f"percentages would mean something else. {_AGAIN}"
-            )
+        for name, missing in _NEEDED.items():
+            if getattr(self.valid_for, name) and getattr(about, name) is None:
+                raise SureshotError(
+                    f"Queries came without {missing}, and the calibration was made with it; its "
+                    f"percentages would mean something else. {_AGAIN}"
+                )
 
     def mismatches(self, model: str, bank: str | None) -> tuple[str, ...]:
         """Why this card is not about some scores; empty if it is. Show no percentage otherwise."""
@@ -576,10 +567,9 @@ class Calibration:
         """A card from the text that `to_json` gave; refused if damaged or edited by hand."""
         try:
             values = parse_json(text)
-        except json.JSONDecodeError:
-            _damaged("it is not JSON")
         except ValueError as error:
-            _damaged(str(error))
+            is_json = not isinstance(error, json.JSONDecodeError)
+            _damaged(str(error) if is_json else "it is not JSON")
         if not isinstance(values, dict) or values.pop("kind", None) != _KIND:
             _damaged("it is another file")
         if type(version := values.get("version")) is not int:
@@ -602,10 +592,6 @@ class Calibration:
             _damaged(str(error))
 
 
-def _of_few_words(about: QueryContext, queries: int) -> Bool[np.ndarray, " queries"]:
-    return np.zeros(queries, bool) if about.words is None else about.words <= FEW
-
-
 def checked_prior(prior: float) -> float:
     """A share of searches for what is here, if it is one."""
     if not 0 < prior <= 1:
@@ -626,11 +612,7 @@ def _damaged(why: str) -> NoReturn:
 
 
 def load_card(path: Path) -> Calibration:
-    """The card of a file.
-
-    Raises:
-        SureshotError: it cannot be read, or holds no card that can be believed.
-    """
+    """The card of a file, if it can be believed."""
     try:
         text = read_text(path, SETTINGS)
     except OSError as error:

@@ -21,7 +21,6 @@ from sureshot.metrics.ranks import row_blocks
 from sureshot.settings import to_values
 from sureshot.text import counted, percent, plain, printable
 from sureshot.trust.card import (
-    FEW,
     Calibration,
     Depths,
     Logistic,
@@ -154,17 +153,13 @@ def labelled(
         video: number of the video, or of the group of near copies, that a query belongs to; of
             several kinds of queries about the same videos, the same numbers.
     """
-    none = np.zeros(len(scores))
-    apart = none if about.background is None else about.background
-    words = none if about.words is None else about.words
-    common = none if about.common is None else about.common
-    counts = {len(part) for part in (video, apart, words, common)}
-    if scores.shape != relevant.shape or counts != {len(scores)}:
+    known = [one for one in (about.background, about.words, about.common) if one is not None]
+    if scores.shape != relevant.shape or {len(video), *map(len, known)} != {len(scores)}:
         raise SureshotError(
             f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
             "of queries; give all for the same queries and videos."
         )
-    if not all(np.isfinite(part).all() for part in (scores, apart, common)):
+    if not all(np.isfinite(part).all() for part in (scores, *known)):
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))
     if not len(there):
@@ -308,7 +303,7 @@ class _Cases:
     def _one(cls, asked: Labelled, size: int) -> "_Cases":
         order, result = result_signals(asked.scores, asked.about)
         sought = np.where(asked.relevant, asked.scores, -np.inf).max(1)
-        words, count = asked.about.words, len(asked.video)
+        count = len(asked.video)
         wide = (0, RESULTS - order.shape[1])
         shown = np.take_along_axis(asked.scores, order, 1) > -np.inf
         return cls(
@@ -319,7 +314,7 @@ class _Cases:
             right=asked.first_is_right(),
             present=np.asarray(asked.relevant.any(1)),
             depth=asked.scores.max(1).astype(np.float64) - sought,
-            few=np.zeros(count, bool) if words is None else words <= FEW,
+            few=asked.about.of_few_words(count),
             size=np.full(count, size),
             kind=np.zeros(count, int),
             video=asked.video,
@@ -459,9 +454,8 @@ class JudgedQuery:
     """A query whose hits somebody judged.
 
     Attributes:
-        scores: scores of its hits, best first.
-        right: whether each of these is right: 1 right, 0 wrong, -1 not known.
-        about: what else is known of the query, and the size of the library.
+        scores: of its hits, best first.
+        right: of each of these: 1 right, 0 wrong, -1 not known.
         absent: whether somebody said that nothing in the library is right.
         present: whether a right video is known, which may be none of the hits.
         searched: whether it is one of somebody's searches, which tells how often what they look for
@@ -515,9 +509,6 @@ def scale_free(
 
     Args:
         dataset: name of the judgements.
-
-    Raises:
-        SureshotError: no query has a right video.
     """
     if not any((query.right == 1).any() for query in judged):
         raise SureshotError(
@@ -525,23 +516,17 @@ def scale_free(
             "calibrate on. Judge some whose videos are in the index."
         )
     signals = np.concatenate([query_signals(query.scores[None], query.about) for query in judged])
-    mean, spread = (
-        signals.mean(0).tolist(),
-        np.where(signals.std(0) > 0, signals.std(0), 1.0).tolist(),
-    )
-    units = dict(zip(QUERY_SIGNALS[:3], zip(mean[:3], spread[:3], strict=True), strict=True))
+    mean, spread = (of.tolist() for of in (signals.mean(0), signals.std(0)))
+    units = {name: (mean[i], spread[i] or 1.0) for i, name in enumerate(QUERY_SIGNALS[:3])}
     (top, score), (_, gap) = units["top"], units["gap"]
     of_results = {"score": (top, score), "below_top": (0.0, score), "gap": (0.0, gap)}
 
     def logistic(
         names: Sequence[str], known: Mapping[str, float], units: Mapping[str, tuple[float, float]]
     ) -> Logistic:
-        return Logistic(
-            mean=tuple(units.get(name, (0.0, 1.0))[0] for name in names),
-            scale=tuple(units.get(name, (0.0, 1.0))[1] for name in names),
-            coef=tuple(known.get(name, 0.0) for name in names),
-            bias=known["bias"],
-        )
+        means, scales = zip(*(units.get(name, (0.0, 1.0)) for name in names), strict=True)
+        coef = tuple(known.get(name, 0.0) for name in names)
+        return Logistic(mean=means, scale=scales, coef=coef, bias=known["bias"])
 
     return Calibration(
         valid_for=Validity(

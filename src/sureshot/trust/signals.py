@@ -8,7 +8,7 @@ a gallery of one video included.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ RESULTS = 10  # best videos of a query whose probabilities are fitted
 SMALLEST = 10  # videos; a smaller gallery counts as having so many
 _NEXT = 9  # videos after one that its `gap` averages
 _FAR = 0.3  # a margin above this says no more than this
+_FEW = 3  # a query of so many words is one of keywords, which more videos fit
 _COMMON = 3.0  # in logs; a query as common, or as rare, says no more
 QUERY_SIGNALS = ("top", "margin", "gap", "background", "log_videos", "common")
 RESULT_SIGNALS = ("score", "below_top", "gap", "log_rank", *QUERY_SIGNALS[3:])
@@ -49,12 +50,12 @@ class QueryContext:
 
     def of(self, rows: Any) -> "QueryContext":
         """The same of some of the queries."""
-        return QueryContext(
-            background=None if self.background is None else self.background[rows],
-            words=None if self.words is None else self.words[rows],
-            common=None if self.common is None else self.common[rows],
-            videos=self.videos,
-        )
+        known = {name: getattr(self, name) for name in ("background", "words", "common")}
+        return replace(self, **{n: one[rows] for n, one in known.items() if one is not None})
+
+    def of_few_words(self, queries: int) -> Bool[np.ndarray, " queries"]:
+        """Which of so many queries are keywords, of three words at most."""
+        return np.zeros(queries, bool) if self.words is None else self.words <= _FEW
 
 
 UNKNOWN = QueryContext()

@@ -203,9 +203,7 @@ def _refuse_unusable(typed: Sequence[str]) -> None:
 
 def _asks_json(arguments: Sequence[str]) -> bool:
     """Whether ``--json`` is among the options; what follows ``--`` is none."""
-    options = list(arguments)
-    end = options.index("--") if "--" in options else len(options)
-    return "--json" in options[:end]
+    return "--json" in itertools.takewhile(lambda one: one != "--", arguments)
 
 
 def _complain(message: str, code: str, as_json: bool) -> None:
@@ -242,8 +240,7 @@ def catch_signals() -> None:
 def exit_code(code: int) -> int:
     """The exit code of the process: for a signal 128 and its number. Restores the handlers.
 
-    Args:
-        code: what `run` returned; to it every interruption is Ctrl-C.
+    ``code`` is what `run` returned, to which every interruption is Ctrl-C.
     """
     for name in _ENDING:
         number = getattr(signal, name, None)

@@ -5,7 +5,7 @@ import sys
 import threading
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.table import Table
@@ -391,10 +391,10 @@ def calibrate(
     """
     if (labels is not None) + (reference is not None) + show_card + forget > 1:
         raise MistypedError("Give one of: --labels, --reference, --show, --forget.")
+    other: dict[str, Any] = {"protocol": protocol, "videos": videos, "ids": ids, "label": label}
     if reference is None:
-        described = {"protocol": protocol, "videos": videos, "ids": ids, "label": label}
-        other = {"root": root, "split": split != "val", "experts": experts, "cache": cache}
-        refuse_without("--reference PLACE", **other, **described)
+        read = {"root": root, "split": split != "val", "experts": experts, "cache": cache}
+        refuse_without("--reference PLACE", **read, **other)
     else:
         refuse_without("--labels FILE", skip_unknown=skip_unknown)
     if show_card or forget:
@@ -421,10 +421,7 @@ def calibrate(
                 reference,
                 root,
                 split=split,
-                protocol=protocol,
-                videos=videos,
-                ids=ids,
-                label=label,
+                **other,
                 experts=experts,
                 date=date,
                 to=to,

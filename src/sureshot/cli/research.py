@@ -122,28 +122,13 @@ def train(
         with Bar(console(err=True)) as bar:
             found = research.dry_run(recipe, settings=settings or (), progress=bar)
         return print_result(found, as_json=as_json)
-    run = _train(research.train, recipe, to, settings, resume, cache)
+    options: dict[str, Any] = {"to": to, "settings": settings or (), "resume": resume}
+    run = _of_first(lambda bar: research.train(recipe, **options, cache=cache, progress=bar))
     if run is not None:
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
         command = f"sureshot evaluate {run.folder} --data …"
         _print_run(run, {"metric": run.metric, "score": run.score}, score, command, as_json)
     return 0
-
-
-def _train(
-    train: "Callable[..., TrainingResult]",
-    recipe: Path,
-    to: Path | None,
-    settings: list[str] | None,
-    resume: bool,
-    cache: Path | None,
-) -> "TrainingResult | None":
-    """Train with a progress bar; None in a process that leaves the printing to the first."""
-    return _of_first(
-        lambda bar: train(
-            recipe, to=to, settings=settings or (), resume=resume, cache=cache, progress=bar
-        )
-    )
 
 
 def _of_first(work: "Callable[[Bar], _T]") -> "_T | None":
@@ -266,7 +251,10 @@ def answer_train(
     """Train a model to answer, by a recipe. The run's folder gets the model, a log and a plot."""
     from sureshot import research
 
-    run = _train(research.train_answers, recipe, to, settings, resume, cache)
+    options: dict[str, Any] = {"to": to, "settings": settings or (), "resume": resume}
+    run = _of_first(
+        lambda bar: research.train_answers(recipe, **options, cache=cache, progress=bar)
+    )
     if run is not None:
         score = f"{run.score or 0:.1f}% of the validation questions right"
         command = f"sureshot answer evaluate {run.folder} --root …"
@@ -380,27 +368,17 @@ def reproduce(
     """
     from sureshot import research
 
+    options: dict[str, Any] = {"to": to, "seeds": seeds, "claims": claims, "part": part}
     if dry_run and table is not None:
         with Bar(console(err=True)) as bar:
-            cost = research.forecast(
-                table, plan, to=to, seeds=seeds, claims=claims, part=part, progress=bar
-            )
+            cost = research.forecast(table, plan, **options, progress=bar)
         return print_result(cost, as_json=as_json)
     exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
         made = _of_first(
-            lambda bar: research.reproduce(
-                table,
-                plan,
-                to=to,
-                seeds=seeds,
-                claims=claims,
-                part=part,
-                cache=cache,
-                progress=bar,
-            )
+            lambda bar: research.reproduce(table, plan, **options, cache=cache, progress=bar)
         )
         if made is None:
             return 0

@@ -9,7 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -34,7 +34,7 @@ from sureshot.cli.terminal import (
     import_quickly,
     path_option,
 )
-from sureshot.errors import ArgumentError, QueryError, SureshotError, reason_of
+from sureshot.errors import ArgumentError, QueryError, SureshotError, is_installed, reason_of
 from sureshot.paths import absolute, exists_at, expand
 from sureshot.text import counted, decoded, plain, printable, time_range, timecode
 
@@ -45,29 +45,17 @@ if TYPE_CHECKING:
 
 
 _CTRL_D = "\x04"
-_HIT: "dict[str, Verdict]" = {
-    "y": "yes",
-    "n": "no",
-    "a": "absent",
-    "b": "again",
-    "s": "skip",
-    "q": "quit",
+_KEYS: "dict[str, tuple[Verdict, str]]" = {
+    "y": ("yes", "yes"),
+    "n": ("no", "no"),
+    "m": ("more", "show more"),
+    "a": ("absent", "no video here shows it"),
+    "u": ("unknown", "it may be here"),
+    "b": ("again", "this query from the start"),
+    "s": ("skip", "skip the query"),
+    "q": ("quit", "quit"),
 }
-_NONE: "dict[str, Verdict]" = {
-    "m": "more",
-    "a": "absent",
-    "u": "unknown",
-    "b": "again",
-    "s": "skip",
-    "q": "quit",
-}
-_MEANING: "dict[Verdict, str]" = {
-    "more": "show more",
-    "absent": "no video here shows it",
-    "unknown": "it may be here",
-    "again": "this query from the start",
-    "skip": "skip the query",
-}
+_OF_HIT, _OF_NONE = "ynabsq", "maubsq"  # the keys of either question
 _PROMPT = "search> "
 _TIME = re.compile(r"[\d.:]+")
 # Players that can start at a given second, with the option for it; then what hands a file to what
@@ -222,7 +210,7 @@ class _Desk:
         self, out: Console, numbers: "Mapping[tuple[Path, float], str] | None" = None
     ) -> None:
         self._out, self._numbers = out, numbers
-        self._one_key = sys.stdin.isatty() and _has_keys()
+        self._one_key = sys.stdin.isatty() and is_installed("termios")
         self._explained = False
 
     def begin(self, query: str, number: int, total: int) -> None:
@@ -243,16 +231,16 @@ class _Desk:
             self._out.print(Text(f"   {words.said}", overflow="fold"))
         if not self._explained:
             self._explained = True
-            self._out.print(_keys(_HIT))
-        return self._answer("right? ", _HIT)
+            self._out.print(_meaning(_OF_HIT))
+        return self._answer("right? ", _OF_HIT)
 
     def ask_more(self, shown: int) -> "Verdict":
         """What to do where none was right."""
         none = f"None of {counted(shown, 'video')} is right" if shown else "No words here are that"
-        self._out.print(f"{none}: {_keys(_NONE)}")
-        return self._answer("and now? ", _NONE)
+        self._out.print(f"{none}: {_meaning(_OF_NONE)}")
+        return self._answer("and now? ", _OF_NONE)
 
-    def _answer(self, prompt: str, known: "Mapping[str, Verdict]") -> "Verdict":
+    def _answer(self, prompt: str, keys: str) -> "Verdict":
         while True:
             self._out.print(prompt, end="")
             self._out.file.flush()
@@ -263,29 +251,28 @@ class _Desk:
             given = given.strip()
             if self._one_key or not sys.stdin.isatty():
                 self._out.print(given if given.isprintable() else "")
-            found = known.get(given.lower()[:1])
-            if found is not None:
-                return found
-            self._out.print(f"{given!r} is none of: {_keys(known)}")
+            if given and (key := given.lower()[0]) in keys:
+                return _KEYS[key][0]
+            self._out.print(f"{given!r} is none of: {_meaning(keys)}")
 
 
-def _keys(known: "Mapping[str, Verdict]") -> str:
+def _meaning(keys: str) -> str:
     """What each key means."""
-    return ", ".join(f"{key} {_MEANING.get(verdict, verdict)}" for key, verdict in known.items())
-
-
-def _has_keys() -> bool:
-    """Whether single keys can be read here."""
-    with contextlib.suppress(ImportError):
-        import termios  # noqa: F401
-
-        return True
-    return False
+    return ", ".join(f"{key} {_KEYS[key][1]}" for key in keys)
 
 
 def _key() -> str:
-    """The next key that is pressed; empty where the terminal is gone. Ctrl-C interrupts."""
-    with _raw(sys.stdin.fileno()) as source:
+    """The next key that is pressed, which is not shown; one that was pressed before counts too.
+
+    Empty where the terminal is gone. Ctrl-C interrupts.
+    """
+    import termios
+    import tty
+
+    source = sys.stdin.fileno()
+    before = termios.tcgetattr(source)
+    tty.setcbreak(source, termios.TCSADRAIN)
+    try:
         key = os.read(source, 1)
         while key in (b"\r", b"\n"):
             key = os.read(source, 1)
@@ -295,19 +282,6 @@ def _key() -> str:
                 pass
             return "?"
         return key.decode()
-
-
-@contextlib.contextmanager
-def _raw(source: int) -> Iterator[int]:
-    """A terminal that gives each key at once and does not show it, what was typed before too."""
-    import termios
-
-    before = termios.tcgetattr(source)
-    changed = termios.tcgetattr(source)
-    changed[3] &= ~(termios.ICANON | termios.ECHO)
-    termios.tcsetattr(source, termios.TCSADRAIN, changed)
-    try:
-        yield source
     finally:
         termios.tcsetattr(source, termios.TCSADRAIN, before)
 
@@ -510,6 +484,7 @@ def search(
         "merge_copies": merge_copies,
     }
     if like is None:
+        find = partial(searcher.search, " ".join(words or ()))
         wanted |= {
             "correct": correct,
             "coverage": _share(coverage, "coverage", above=True),
@@ -518,19 +493,20 @@ def search(
             "present": present,
         }
     else:  # which refuses them
+        path, at = _split_time(like)
+        find = partial(searcher.like, path, at=at)
         wanted |= {"present": True} if present else {}
         wanted |= {"min": _share(min, "min")} if min != "0%" else {}
         wanted |= {"coverage": coverage} if coverage != "90%" else {}
         wanted |= {"prior": prior} if prior else {}
-    show = partial(_print, as_json=as_json, dated=_is_dated(sort, chosen))
+    dated = _is_dated(sort, chosen)
     if asks:
-        converse(searcher, wanted, as_json=as_json, dated=_is_dated(sort, chosen))
+        converse(searcher, wanted, as_json=as_json, dated=dated)
     elif from_file is not None:
-        show(searcher.search_many(lines_of(from_file), **wanted))
+        _print(searcher.search_many(lines_of(from_file), **wanted), as_json, dated)
     else:
-        query = " ".join(words or ())
-        one = searcher.search(query, **wanted) if like is None else _like(searcher, like, wanted)
-        _show(one, show, explain, play)
+        one = find(**wanted)
+        _show(one, as_json, dated, explain, play)
         if ask:
             few = limit if limit < 3 else 3  # `min` is an option here
             options = chosen | {"limit": few, "merge_copies": merge_copies}
@@ -538,17 +514,12 @@ def search(
     return 0
 
 
-def _like(searcher: "Searcher", like: str, options: dict[str, Any]) -> "Answer":
-    path, at = _split_time(like)
-    return searcher.like(path, at=at, **options)
-
-
 def _is_dated(sort: str, chosen: Mapping[str, Any]) -> bool:
     """Whether the dates of hits are shown: they were asked for."""
     return sort == "date" or bool(chosen["since"] or chosen["until"])
 
 
-def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
+def _print(answers: "Iterable[Answer]", as_json: bool, dated: bool) -> None:
     """Print answers as they come."""
     if as_json:
         for answer in answers:
@@ -558,10 +529,7 @@ def _print(answers: "Iterator[Answer]", as_json: bool, dated: bool) -> None:
 
 
 def _show(
-    answer: "Answer",
-    show: "Callable[[Iterator[Answer]], None]",
-    explain: Path | None,
-    play: int | None,
+    answer: "Answer", as_json: bool, dated: bool, explain: Path | None, play: int | None
 ) -> None:
     """Print one answer, its frames into a picture, and play a hit of it."""
     err = terminal.console(err=True)
@@ -569,7 +537,7 @@ def _show(
         from sureshot.library.clips import draw_hits
 
         draw_hits(answer, explain, title="".join(answer.verdict))
-    show(iter([answer]))
+    _print([answer], as_json, dated)
     if explain is not None:
         err.print(f"Contact sheet: {plain(explain)}")
     if play is not None:
@@ -693,29 +661,27 @@ def _share(text: str, name: str, *, above: bool = False, whole: bool = False) ->
 
 def _sentences(given: Sequence[str]) -> list[str]:
     """Sentences as they were typed, or the lines of the one file that was named."""
-    return list(given) if len(given) > 1 or not _names_file(given[0]) else lines_of(Path(given[0]))
-
-
-def _names_file(given: str) -> bool:
-    """Whether one argument is a file of sentences: there is one, or it can be nothing else."""
-    looks = given == "-" or os.sep in given or bool(Path(given).suffix)
-    return os.path.lexists(absolute(given)) or (looks and " " not in given.strip())
+    if len(given) > 1:
+        return list(given)
+    # A single argument is a file where there is one, or where it can be nothing else.
+    (name,) = given
+    looks = name == "-" or os.sep in name or bool(Path(name).suffix)
+    is_file = os.path.lexists(absolute(name)) or (looks and " " not in name.strip())
+    return lines_of(Path(name)) if is_file else [name]
 
 
 def lines_of(path: Path) -> list[str]:
     """The lines of a file that hold something that can be read, at least one."""
     from sureshot.settings import LABELS, read_bytes
 
-    name = "standard input" if str(path) == "-" else plain(path)
+    is_input = str(path) == "-"
+    name = "standard input" if is_input else plain(path)
     try:
-        if str(path) == "-":
-            data = sys.stdin.buffer.read(LABELS)
-        else:
-            data = read_bytes(expand(path), LABELS)
+        data = sys.stdin.buffer.read(LABELS) if is_input else read_bytes(expand(path), LABELS)
     except OSError as error:
         raise QueryError(f"Cannot read lines from {name}: {reason_of(error)}.") from None
-    text = decoded(data, "replace")
-    lines = [line for line in text.splitlines() if any(c.isprintable() for c in line.strip())]
+    lines = decoded(data, "replace").splitlines()
+    lines = [line for line in lines if any(c.isprintable() for c in line.strip())]
     if not lines:
         raise QueryError(f"There is no line in {name} that says anything.")
     return lines

@@ -216,11 +216,6 @@ def console(*, err: bool = False) -> Console:
     )
 
 
-def is_live(out: Console) -> bool:
-    """Whether lines on this console can be overwritten."""
-    return out.file.isatty() and not out.is_dumb_terminal
-
-
 @runtime_checkable
 class Result(typing.Protocol):
     """What a verb found, for programs and for people."""
@@ -278,10 +273,7 @@ def short(path: Path) -> str:
 
 
 def print_answers(out: Console, answers: Iterable[Answer], *, dated: bool = False) -> None:
-    """Answers below each other, and once where their percentages come from.
-
-    ``dated`` is whether the dates of hits are shown.
-    """
+    """Answers below each other, and once where their percentages come from."""
     shown = None
     for answer in answers:
         if shown is not None:
@@ -294,10 +286,7 @@ def print_answers(out: Console, answers: Iterable[Answer], *, dated: bool = Fals
 
 
 def print_footnote(out: Console, answer: Answer, *, hint: bool = True) -> None:
-    """Where the percentages of an answer come from, or what its scores are worth.
-
-    ``hint`` is whether to say what makes them truer.
-    """
+    """Where percentages come from and what makes them truer, or what scores are worth."""
     if answer.hits and answer.note:
         said = f"{answer.note} {answer.hint if hint else ''}"
         out.print(Text(plain(said.strip()), "dim"))
@@ -310,7 +299,10 @@ def print_answer(
     if not is_query_shown:
         out.print(Text(plain(answer.query), "bold"))
     if answer.hits and (answer.confidence is not None or answer.unrated):
-        print_verdict(out, answer)
+        word, rest = answer.verdict
+        dim = answer.confidence is None
+        style = "dim" if dim else f"bold {_COLOURS[answer.status]}"
+        out.print(Text.assemble((word, style), (rest, "dim" if dim else "")))
     print_notes(out, answer.warnings)
     for line in answer.name_rows(short):
         out.print(Text(line, overflow="fold"))
@@ -334,8 +326,8 @@ def print_answer(
         for hit, (rank, peak, *others) in zip(answer.hits, rows, strict=True):
             out.print("  ".join([rank, f"best at {peak}", *filter(None, others)]))
             for line in videos_of(hit):
-                dim = hit.weak or line.startswith(" ")
-                out.print(Text(_broken(line, out.width), "dim" if dim else ""))
+                style = "dim" if hit.weak or line.startswith(" ") else ""
+                out.print(Text(_broken(line, out.width), style))
             for words in hit.lines:
                 out.print(Text(f"  {words.said}", _SAID))
     elif answer.hits:
@@ -348,13 +340,6 @@ def print_answer(
             )
             table.add_row(*row, files, style="dim" if hit.weak else "")
         print_table(out, table)
-
-
-def print_verdict(out: Console, answer: Answer) -> None:
-    """How sure an answer is, in a line."""
-    word, rest = answer.verdict
-    style = "dim" if answer.confidence is None else f"bold {_COLOURS[answer.status]}"
-    out.print(Text.assemble((word, style), (rest, "dim" if answer.confidence is None else "")))
 
 
 def print_descriptions(out: Console, found: Descriptions) -> None:
@@ -472,17 +457,7 @@ def _broken(path: str, width: int) -> str:
 def _table(*names: str) -> Table:
     table = Table(box=None, header_style="dim", pad_edge=False, padding=(0, 2, 0, 0))
     for name in names:
-        right = name in (
-            "",
-            "score",
-            "right",
-            "time",
-            "best at",
-            "length",
-            "date",
-            "date from",
-            "windows",
-        )
+        right = name not in ("video", "sentence")
         table.add_column(name, justify="right" if right else "left", no_wrap=right)
     return table
 
@@ -492,11 +467,7 @@ _WIDE, _BAR = 80, 20  # columns: from here there is room for a bar, so long
 
 
 class Bar(AbstractContextManager["Bar"]):
-    """Shows what is being done, how much of it is done, and how long the rest will take.
-
-    Args:
-        first: what is shown until there is more to say.
-    """
+    """Shows what is being done, how much of it is done, and how long the rest will take."""
 
     def __init__(self, err: Console, first: str = "") -> None:
         from rich import progress as rich_progress
@@ -505,23 +476,16 @@ class Bar(AbstractContextManager["Bar"]):
         self._what = ""
         self._began = self._printed = time.monotonic()
         self._bar: rich_progress.Progress | None = None
-        if is_live(err):
-            columns = (
-                rich_progress.BarColumn(_BAR),
-                rich_progress.TextColumn("{task.description}"),
-            )
+        if err.file.isatty() and not err.is_dumb_terminal:  # lines can be overwritten
             # Without room for all of it the words say more than the bar.
-            shown = columns if err.width >= _WIDE else columns[1:]
-            self._bar = rich_progress.Progress(*shown, console=err, transient=True)
+            bar = [rich_progress.BarColumn(_BAR)] if err.width >= _WIDE else []
+            words = rich_progress.TextColumn("{task.description}")
+            self._bar = rich_progress.Progress(*bar, words, console=err, transient=True)
             self._task = self._bar.add_task(first, total=None)
             self._bar.start()
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
-        """Show how many of a kind are done; the estimate of the time left starts over with it.
-
-        Args:
-            more: words after the numbers.
-        """
+        """Show how many of a kind are done; the estimate of the time left starts over with it."""
         if what != self._what:
             self._what, self._began = what, time.monotonic()
             if self._bar is not None:

@@ -18,12 +18,14 @@ from sureshot.cli.terminal import (
     Engine,
     Json,
     Model,
+    argument,
     console,
     examples,
     print_json,
     print_notes,
     print_path,
     print_paths,
+    setting,
     short,
 )
 from sureshot.paths import absolute
@@ -51,11 +53,7 @@ EXAMPLES = examples(
 def index(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            readable=False,
-            metavar="PATH...",
-            help="Videos, folders of videos, folders of numbered frames.",
-        ),
+        argument("PATH...", "Videos, folders of videos, folders of numbered frames."),
     ],
     db: Db = None,
     model: Model = None,
@@ -63,16 +61,11 @@ def index(
     engine: Engine = None,
     frames: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Frames sampled from each window.",
-            show_default="12, or as many as a trained model saw",
+        setting(
+            "N", "Frames sampled from each window.", shown="12, or as many as a trained model saw"
         ),
     ] = None,
-    window: Annotated[
-        float | None,
-        typer.Option(metavar="SECONDS", help="Longest window.", show_default="30"),
-    ] = None,
+    window: Annotated[float | None, setting("SECONDS", "Longest window.", shown="30")] = None,
     scenes: Annotated[
         bool | None,
         typer.Option(
@@ -89,21 +82,14 @@ def index(
         ),
     ] = None,
     frame_rate: Annotated[
-        float | None,
-        typer.Option(
-            metavar="N", help="Frames per second in a folder of frames.", show_default="1"
-        ),
+        float | None, setting("N", "Frames per second in a folder of frames.", shown="1")
     ] = None,
     exclude: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="PATTERN",
-            help="Skip names like '*.gif', or a path and all below it, from now on.",
-        ),
+        setting("PATTERN", "Skip names like '*.gif', or a path and all below it, from now on."),
     ] = None,
     include: Annotated[
-        list[str] | None,
-        typer.Option(metavar="PATTERN", help="Undo an --exclude; `sureshot status` lists them."),
+        list[str] | None, setting("PATTERN", "Undo an --exclude; `sureshot status` lists them.")
     ] = None,
     force: Annotated[
         bool, typer.Option("--force", help="Also index what is there already or failed before.")
@@ -121,32 +107,27 @@ def index(
     ] = None,
     speech: Annotated[
         str | None,
-        typer.Option(
-            metavar="MODEL", help="Also what is spoken, by this Whisper model: a folder, or a name."
-        ),
+        setting("MODEL", "Also what is spoken, by this Whisper model: a folder, or a name."),
     ] = None,
     workers: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
+        setting(
+            "N",
+            "Decoding threads; with --ray, processes on its machines.",
             min=1,
             max=4096,
-            help="Decoding threads; with --ray, processes on its machines.",
-            show_default="half the cores, at most 4; with --ray one per two cores",
+            shown="half the cores, at most 4; with --ray one per two cores",
         ),
     ] = None,
     ray: Annotated[
         str | None,
-        typer.Option(
-            metavar="auto|ADDRESS",
-            help="Encode on the machines of a Ray cluster, which see the same paths.",
+        setting(
+            "auto|ADDRESS", "Encode on the machines of a Ray cluster, which see the same paths."
         ),
     ] = None,
     shard: Annotated[
         str | None,
-        typer.Option(
-            metavar="K/N", help="Index only the K-th of N shares of the videos, as one of N jobs."
-        ),
+        setting("K/N", "Index only the K-th of N shares of the videos, as one of N jobs."),
     ] = None,
     as_json: Json = False,
 ) -> int:
@@ -290,22 +271,14 @@ WATCH_EXAMPLES = examples(
 def watch(
     paths: Annotated[
         list[Path],
-        typer.Argument(
-            readable=False, metavar="FOLDER...", help="Folders, which need not be there yet."
-        ),
+        argument("FOLDER...", "Folders, which need not be there yet."),
     ],
     settle: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS", help="How long a new file must not change before it is indexed."
-        ),
+        float, setting("SECONDS", "How long a new file must not change before it is indexed.")
     ] = 10.0,
     every: Annotated[
         float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Look at everything this often, as not every disk reports changes.",
-        ),
+        setting("SECONDS", "Look at everything this often, as not every disk reports changes."),
     ] = 600.0,
     prune: Annotated[
         bool,

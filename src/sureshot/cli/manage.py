@@ -26,12 +26,12 @@ from sureshot.cli.terminal import (
     Model,
     Protocol,
     VideoFolder,
+    argument,
     choosing_videos,
     compute_alone,
     console,
     examples,
     import_quickly,
-    path_option,
     print_json,
     print_notes,
     print_path,
@@ -39,6 +39,7 @@ from sureshot.cli.terminal import (
     print_table,
     print_videos,
     refuse_without,
+    setting,
 )
 from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.media.discover import is_gone
@@ -62,9 +63,7 @@ LIST_EXAMPLES = examples(
 def list_videos(
     *,
     chosen: Chosen,
-    sort: Annotated[
-        str, typer.Option(metavar="ORDER", help="By path, or by date, the newest first.")
-    ] = "path",
+    sort: Annotated[str, setting("ORDER", "By path, or by date, the newest first.")] = "path",
     db: Db = None,
     as_csv: Annotated[
         bool, typer.Option("--csv", help="Print CSV, a line per video, for spreadsheets.")
@@ -88,8 +87,7 @@ def list_videos(
 def status(
     db: Db = None,
     check: Annotated[
-        bool,
-        typer.Option("--check", help="Read the whole index; exits with 1 if it is damaged."),
+        bool, typer.Option("--check", help="Read the whole index; exits with 1 if it is damaged.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -123,7 +121,7 @@ def status(
 def remove(
     paths: Annotated[
         list[Path],
-        typer.Argument(readable=False, metavar="PATH...", help="Videos or folders to remove."),
+        argument("PATH...", "Videos or folders to remove."),
     ],
     exclude: Annotated[
         bool,
@@ -168,10 +166,7 @@ def reset(
 
 def doctor(
     db: Db = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="Also load this model or checkpoint."),
-    ] = None,
+    model: Annotated[str | None, setting("NAME", "Also load this model or checkpoint.")] = None,
     as_json: Json = False,
 ) -> int:
     """Check this installation and suggest fixes. Exits with 1 if something is broken."""
@@ -198,33 +193,26 @@ _PATIENCE = 1.0  # seconds that each thread gets to end by itself
 def serve(
     db: Db = None,
     port: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=0, max=65535, help="Port; 0 takes any free one.", show_default="8460"
-        ),
+        int | None, setting("N", "Port; 0 takes any free one.", min=0, max=65535, shown="8460")
     ] = None,
     open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
     host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Where to listen; anything but localhost needs a password."
-        ),
+        str, setting("ADDRESS", "Where to listen; anything but localhost needs a password.")
     ] = "127.0.0.1",
     names: Annotated[
         list[str] | None,
-        typer.Option(
-            "--name", metavar="HOST", help="A name that a proxy, or your network, calls it by."
-        ),
+        setting("HOST", "A name that a proxy, or your network, calls it by.", "--name"),
     ] = None,
     password_file: Annotated[
-        Path | None, path_option(metavar="FILE", help="A file whose first line is the password.")
+        Path | None, setting("FILE", "A file whose first line is the password.")
     ] = None,
     roots: Annotated[
         list[Path] | None,
-        path_option(
+        setting(
+            "DIR",
+            "Folder that the page may index; only what is in it is shown then.",
             "--root",
-            help="Folder that the page may index; only what is in it is shown then.",
-            show_default="your home folder to index, and all that is indexed is shown",
+            shown="your home folder to index, and all that is indexed is shown",
         ),
     ] = None,
     no_token: Annotated[
@@ -283,7 +271,7 @@ def mcp(
     db: Db = None,
     roots: Annotated[
         list[Path] | None,
-        path_option("--root", help="Show nothing that is not below this folder, links followed."),
+        setting("DIR", "Show nothing that is not below this folder, links followed.", "--root"),
     ] = None,
     model: Model = None,
     device: Device = None,
@@ -324,18 +312,18 @@ CALIBRATE_EXAMPLES = examples(
 def calibrate(
     model: Annotated[
         str | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="With --reference: a checkpoint's folder or an encoder's name, if not the model "
+        argument(
+            "MODEL",
+            "With --reference: a checkpoint's folder or an encoder's name, if not the model "
             "of the index. With --labels: the model of the index, if its folder has moved.",
         ),
     ] = None,
     labels: Annotated[
         Path | None,
-        path_option(
-            metavar="FILE",
-            help="Judged queries of an index (docs/trust.md).",
-            show_default="what was judged of the index",
+        setting(
+            "FILE",
+            "Judged queries of an index (docs/trust.md).",
+            shown="what was judged of the index",
         ),
     ] = None,
     db: Db = None,
@@ -345,18 +333,16 @@ def calibrate(
     ] = False,
     reference: Annotated[
         str | None,
-        typer.Option(
-            metavar="PLACE",
-            help="Learn from other footage: a folder of photographs or videos with captions.csv, "
+        setting(
+            "PLACE",
+            "Learn from other footage: a folder of photographs or videos with captions.csv, "
             "or a dataset (flickr8k, msrvtt, …) in --root.",
         ),
     ] = None,
     root: Annotated[
-        Path | None, path_option(metavar="PATH", help="Folder of the dataset's annotation files.")
+        Path | None, setting("PATH", "Folder of the dataset's annotation files.")
     ] = None,
-    split: Annotated[
-        str, typer.Option(metavar="NAME", help="val, or test; never what it was trained on.")
-    ] = "val",
+    split: Annotated[str, setting("NAME", "val, or test; never what it was trained on.")] = "val",
     protocol: Protocol = None,
     videos: VideoFolder = None,
     ids: Ids = None,
@@ -369,17 +355,9 @@ def calibrate(
         bool, typer.Option("--forget", help="Go back to the percentages of the model.")
     ] = False,
     to: Annotated[
-        Path | None,
-        path_option(
-            "--to",
-            metavar="FILE",
-            help="Where the card goes.",
-            show_default="where searches look for it",
-        ),
+        Path | None, setting("FILE", "Where the card goes.", shown="where searches look for it")
     ] = None,
-    date: Annotated[
-        str, typer.Option(metavar="DATE", help="Date on the card.", show_default="today, in UTC")
-    ] = "",
+    date: Annotated[str, setting("DATE", "Date on the card.", shown="today, in UTC")] = "",
     device: Device = None,
     cache: Cache = None,
     as_json: Json = False,

@@ -23,12 +23,13 @@ from sureshot.cli.terminal import (
     Root,
     SplitName,
     VideoFolder,
+    argument,
     console,
     examples,
     model,
-    path_option,
     print_json,
     print_result,
+    setting,
 )
 from sureshot.paths import expand
 from sureshot.text import counted, plain
@@ -37,20 +38,14 @@ if TYPE_CHECKING:
     from sureshot.research.training.loop import TrainingResult
 
 _T = TypeVar("_T")
-RecipeFile = Annotated[Path, typer.Argument(readable=False, metavar="RECIPE", help="A TOML file.")]
-RunFolder = Annotated[
-    Path | None, path_option("--to", help="Folder of the run.", show_default="runs/RECIPE")
-]
+RecipeFile = Annotated[Path, argument("RECIPE", "A TOML file.")]
+RunFolder = Annotated[Path | None, setting("DIR", "Folder of the run.", shown="runs/RECIPE")]
 Settings = Annotated[
-    list[str] | None,
-    typer.Option("--set", metavar="NAME=VALUE", help="Replace one setting of the recipe."),
+    list[str] | None, setting("NAME=VALUE", "Replace one setting of the recipe.", "--set")
 ]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
-Frames = Annotated[
-    int | None,
-    typer.Option(metavar="N", min=1, max=64, help="Frames per video.", show_default="as trained"),
-]
-AnswerModel = Annotated[str, typer.Argument(metavar="MODEL", help="Folder of a trained model.")]
+Frames = Annotated[int | None, setting("N", "Frames per video.", min=1, max=64, shown="as trained")]
+AnswerModel = Annotated[str, argument("MODEL", "Folder of a trained model.")]
 
 EXAMPLES = examples(
     "sureshot train recipe.toml",
@@ -106,8 +101,7 @@ def train(
     resume: Resume = False,
     cache: Cache = None,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Estimate time and memory without training."),
+        bool, typer.Option("--dry-run", help="Estimate time and memory without training.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -168,28 +162,21 @@ def evaluate(
     frames: Frames = None,
     post: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME",
-            help="Also show dsl, inverted_softmax, qb_norm, nnn, duq_printed or duq_candidates.",
+        setting(
+            "NAME", "Also show dsl, inverted_softmax, qb_norm, nnn, duq_printed or duq_candidates."
         ),
     ] = None,
     gamma: Annotated[
-        float | None,
-        typer.Option(metavar="X", help="Weight of the uncertainty in those of DUQ; else 0.1."),
+        float | None, setting("X", "Weight of the uncertainty in those of DUQ; else 0.1.")
     ] = None,
     bank: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            min=1,
-            help="Training captions for qb_norm, nnn and duq_candidates; else 2000.",
-        ),
+        setting("N", "Training captions for qb_norm, nnn and duq_candidates; else 2000.", min=1),
     ] = None,
     against: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Published rows of this method; published: all."),
+        list[str] | None, setting("NAME", "Published rows of this method; published: all.")
     ] = None,
-    trec: Annotated[Path | None, path_option(help="Write run.txt and qrels.txt here.")] = None,
+    trec: Annotated[Path | None, setting("DIR", "Write run.txt and qrels.txt here.")] = None,
     record: Annotated[
         bool, typer.Option("--record", help="Keep the recalls with the model, for its card.")
     ] = False,
@@ -198,20 +185,19 @@ def evaluate(
     ] = False,
     card: Annotated[
         Path | None,
-        path_option(
-            metavar="FILE",
-            help="Calibration card that --trust measures.",
-            show_default="fitted to parts of the split",
+        setting(
+            "FILE", "Calibration card that --trust measures.", shown="fitted to parts of the split"
         ),
     ] = None,
     plots: Annotated[
-        Path | None, path_option(help="Draw what --trust measures, PNG and SVG.")
+        Path | None, setting("DIR", "Draw what --trust measures, PNG and SVG.")
     ] = None,
     absent: Annotated[
         Path | None,
-        path_option(
-            help="Write the queries of --trust with and without an answer here, in the form of "
-            "Generalized Moment Retrieval."
+        setting(
+            "DIR",
+            "Write the queries of --trust with and without an answer here, in the form of "
+            "Generalized Moment Retrieval.",
         ),
     ] = None,
     device: Device = None,
@@ -266,16 +252,13 @@ def answer_train(
 @_calls("evaluate_answers")
 def answer_evaluate(
     model: AnswerModel,
-    root: Annotated[Path, path_option(metavar="PATH", help="Folder of the questions.")],
+    root: Annotated[Path, setting("PATH", "Folder of the questions.")],
     split: SplitName = "test",
     videos: VideoFolder = None,
     ids: Ids = None,
-    label: Annotated[
-        str | None, typer.Option(metavar="NAME", help="What to call these questions.")
-    ] = None,
+    label: Annotated[str | None, setting("NAME", "What to call these questions.")] = None,
     against: Annotated[
-        list[str] | None,
-        typer.Option(metavar="NAME", help="Published accuracy of this method; published: all."),
+        list[str] | None, setting("NAME", "Published accuracy of this method; published: all.")
     ] = None,
     device: Device = None,
     cache: Cache = None,
@@ -289,14 +272,10 @@ def ask(
     model: AnswerModel,
     video: Annotated[
         Path,
-        typer.Argument(
-            readable=False, metavar="VIDEO", help="A video, a photo or a folder of frames."
-        ),
+        argument("VIDEO", "A video, a photo or a folder of frames."),
     ],
-    question: Annotated[str, typer.Argument(metavar="QUESTION", help="What you want to know.")],
-    limit: Annotated[
-        int, typer.Option("--limit", "-k", metavar="N", min=1, max=1000, help="Answers at most.")
-    ] = 5,
+    question: Annotated[str, argument("QUESTION", "What you want to know.")],
+    limit: Annotated[int, setting("N", "Answers at most.", "--limit", "-k", min=1, max=1000)] = 5,
     device: Device = None,
     as_json: Json = False,
 ) -> int:
@@ -329,26 +308,16 @@ REPRODUCE_EXAMPLES = examples(
 
 def reproduce(
     table: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[TABLE]",
-            help="Such as duq-3 or duq-fig-4; all: every table.",
-        ),
+        str | None, argument("[TABLE]", "Such as duq-3 or duq-fig-4; all: every table.")
     ] = None,
-    plan: Annotated[
-        Path | None, path_option(metavar="FILE", help="TOML file: data, encoder, training.")
-    ] = None,
-    to: Annotated[Path, path_option("--to", help="Folder of the pages and runs.")] = Path(
-        "results"
-    ),
-    seeds: Annotated[int, typer.Option(metavar="N", min=1, max=100, help="Runs per row.")] = 3,
+    plan: Annotated[Path | None, setting("FILE", "TOML file: data, encoder, training.")] = None,
+    to: Annotated[Path, setting("DIR", "Folder of the pages and runs.")] = Path("results"),
+    seeds: Annotated[int, setting("N", "Runs per row.", min=1, max=100)] = 3,
     claims: Annotated[
-        bool,
-        typer.Option("--claims", help="Only the rows that claims of the papers compare."),
+        bool, typer.Option("--claims", help="Only the rows that claims of the papers compare.")
     ] = False,
     part: Annotated[
-        str | None,
-        typer.Option(metavar="I/N", help="Make every N-th run only, from the I-th; no pages."),
+        str | None, setting("I/N", "Make every N-th run only, from the I-th; no pages.")
     ] = None,
     cache: Cache = None,
     dry_run: Annotated[
@@ -413,50 +382,41 @@ def _list(requested: bool) -> None:
 
 @_calls("plot", _split)
 def plot(
-    figure: Annotated[str, typer.Argument(metavar="FIGURE", help="Such as matrices; see --list.")],
+    figure: Annotated[str, argument("FIGURE", "Such as matrices; see --list.")],
     models: Annotated[
         list[str],
-        typer.Argument(
-            metavar="MODEL...",
-            parser=model,
-            help="Folder of a checkpoint; epochs takes several.",
-        ),
+        argument("MODEL...", "Folder of a checkpoint; epochs takes several.", parser=model),
     ],
     frames: Frames = None,
-    to: Annotated[
-        Path,
-        path_option("--to", metavar="PATH", help="A .png or .svg, or a folder that gets both."),
-    ] = Path("figures"),
+    to: Annotated[Path, setting("PATH", "A .png or .svg, or a folder that gets both.")] = Path(
+        "figures"
+    ),
     count: Annotated[
         int | None,
-        typer.Option(
+        setting(
+            "N",
+            "Queries or pairs to show.",
             "--queries",
             "-n",
-            metavar="N",
             min=1,
             max=200,
-            help="Queries or pairs to show.",
-            show_default="what suits the figure",
+            shown="what suits the figure",
         ),
     ] = None,
-    seed: Annotated[int, typer.Option(metavar="N", min=0, help="Chooses what is shown.")] = 0,
+    seed: Annotated[int, setting("N", "Chooses what is shown.", min=0)] = 0,
     compare_with: Annotated[
-        str | None,
-        typer.Option(metavar="MODEL", parser=model, help="Second model, for matrices and tokens."),
+        str | None, setting("MODEL", "Second model, for matrices and tokens.", parser=model)
     ] = None,
     after: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Second score of rerank: score or printed (DUQ), nnn, qb_norm, inverted_softmax "
+        setting(
+            "NAME",
+            "Second score of rerank: score or printed (DUQ), nnn, qb_norm, inverted_softmax "
             "or dsl.",
         ),
     ] = None,
     bank: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N", min=1, help="Training captions for --after qb_norm or nnn; else 2000."
-        ),
+        int | None, setting("N", "Training captions for --after qb_norm or nnn; else 2000.", min=1)
     ] = None,
     device: Device = None,
     cache: Cache = None,
@@ -476,19 +436,17 @@ SYNTHETIC_EXAMPLES = examples(
 
 
 def synthetic(
-    to: Annotated[Path, path_option("--to", help="Folder of the dataset.")],
+    to: Annotated[Path, setting("DIR", "Folder of the dataset.")],
     settings: Annotated[
         list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=VALUE",
-            help="train, val, test: videos; captions: per video; ambiguity, whole, common, noise: "
+        setting(
+            "NAME=VALUE",
+            "train, val, test: videos; captions: per video; ambiguity, whole, common, noise: "
             "0 to 1; fewest, most: scenes per video; seed.",
+            "--set",
         ),
     ] = None,
-    picture: Annotated[
-        Path | None, path_option(metavar="FILE", help="Page of examples, .png or .svg.")
-    ] = None,
+    picture: Annotated[Path | None, setting("FILE", "Page of examples, .png or .svg.")] = None,
     as_json: Json = False,
 ) -> int:
     """Generate a synthetic dataset: moving shapes, captions and ground truth.
@@ -521,11 +479,9 @@ EXPERTS_EXAMPLES = examples(
 def experts(
     files: Annotated[
         list[str],
-        typer.Argument(
-            metavar="[NAME=]FILE...", help="Pickles; NAME is that of the file if left out."
-        ),
+        argument("[NAME=]FILE...", "Pickles; NAME is that of the file if left out."),
     ],
-    to: Annotated[Path, path_option("--to", help="Folder of experts.")],
+    to: Annotated[Path, setting("DIR", "Folder of experts.")],
     as_json: Json = False,
 ) -> int:
     """Convert Collaborative Experts feature pickles without executing them."""

@@ -28,11 +28,12 @@ from sureshot.cli.terminal import (
     Limit,
     MistypedError,
     Model,
+    argument,
     choosing_videos,
     compute_alone,
     examples,
     import_quickly,
-    path_option,
+    setting,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, is_installed, reason_of
 from sureshot.paths import absolute, exists_at, expand
@@ -71,31 +72,18 @@ EXAMPLES = examples(
 
 
 def judge(
-    queries: Annotated[
-        Path | None,
-        typer.Argument(readable=False, metavar="QUERIES", help="A file, one query per line."),
-    ] = None,
+    queries: Annotated[Path | None, argument("QUERIES", "A file, one query per line.")] = None,
     show: Annotated[
         bool, typer.Option("--list", help="List the judged queries, the last one at the end.")
     ] = False,
-    remove: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Take back query N of the list."),
-    ] = None,
+    remove: Annotated[int | None, setting("N", "Take back query N of the list.", min=1)] = None,
     to: Annotated[
         Path | None,
-        path_option(
-            metavar="FILE",
-            help="Where the judgements go, one line per query.",
-            show_default="in the index",
-        ),
+        setting("FILE", "Where the judgements go, one line per query.", shown="in the index"),
     ] = None,
-    limit: Annotated[
-        int, typer.Option("--limit", "-k", metavar="N", min=1, max=100, help="Hits per query.")
-    ] = 3,
+    limit: Annotated[int, setting("N", "Hits per query.", "--limit", "-k", min=1, max=100)] = 3,
     explain: Annotated[
-        Path | None,
-        path_option(metavar="PNG", help="Draw the hits of each query into this file."),
+        Path | None, setting("PNG", "Draw the hits of each query into this file.")
     ] = None,
     db: Db = None,
     model: Model = None,
@@ -321,67 +309,49 @@ def _typed() -> Iterator[str]:
         yield line
 
 
-_QUERY = typer.Argument(metavar="QUERY", help="What to look for, in a sentence.")
+_QUERY = argument("QUERY", "What to look for, in a sentence.")
 Words = Annotated[list[str], _QUERY]
 MaybeWords = Annotated[list[str] | None, _QUERY]
 Like = Annotated[
     str | None,
-    typer.Option(
-        metavar="FILE[@TIME]",
-        help="Look for what this photo or video shows; with a time, also elsewhere in that video.",
+    setting(
+        "FILE[@TIME]",
+        "Look for what this photo or video shows; with a time, also elsewhere in that video.",
     ),
 ]
-FromFile = Annotated[
-    Path | None,
-    path_option(metavar="FILE", help="One query per line; - reads standard input."),
-]
-Sort = Annotated[
-    str, typer.Option(metavar="ORDER", help="best first, or these hits by date, newest first.")
-]
+FromFile = Annotated[Path | None, setting("FILE", "One query per line; - reads standard input.")]
+Sort = Annotated[str, setting("ORDER", "best first, or these hits by date, newest first.")]
 Explain = Annotated[
-    Path | None,
-    path_option(metavar="PNG", help="Save a picture of the frames of each hit, with their scores."),
+    Path | None, setting("PNG", "Save a picture of the frames of each hit, with their scores.")
 ]
 Open = Annotated[
     int | None,
-    typer.Option(
-        "--open", metavar="N", min=1, help="Play hit N from its best second on, with mpv or VLC."
-    ),
+    setting("N", "Play hit N from its best second on, with mpv or VLC.", "--open", min=1),
 ]
 PerVideo = Annotated[
     int | None,
-    typer.Option(
-        metavar="N",
+    setting(
+        "N",
+        "Most hits from one video.",
         min=1,
-        help="Most hits from one video.",
-        show_default="3, more where other videos do not fill the answer",
+        shown="3, more where other videos do not fill the answer",
     ),
 ]
 Correct = Annotated[
     bool, typer.Option(help="Replace misspelt words by the nearest that the model knows.")
 ]
 MergeCopies = Annotated[bool, typer.Option(help="Show near-copies as one row.")]
-Video = Annotated[
-    str, typer.Argument(metavar="FILE[@TIME]", help="A video or photo, indexed or not.")
-]
+Video = Annotated[str, argument("FILE[@TIME]", "A video or photo, indexed or not.")]
 Sentences = Annotated[
     list[str],
-    typer.Argument(
-        metavar="SENTENCES...",
-        help="In quotes, or a file with one sentence per line; - reads standard input.",
+    argument(
+        "SENTENCES...", "In quotes, or a file with one sentence per line; - reads standard input."
     ),
 ]
-Target = Annotated[Path, path_option("--to", help="Where the files go.", show_default="here")]
-Pad = Annotated[
-    float, typer.Option(metavar="SECONDS", min=0, help="Extra time before and after each hit.")
-]
+Target = Annotated[Path, setting("DIR", "Where the files go.", shown="here")]
+Pad = Annotated[float, setting("SECONDS", "Extra time before and after each hit.", min=0)]
 Format = Annotated[
-    str,
-    typer.Option(
-        "--as",
-        metavar="FORMAT",
-        help="clips, otio, fcpxml, edl, m3u, mpv, csv or markers.",
-    ),
+    str, setting("FORMAT", "clips, otio, fcpxml, edl, m3u, mpv, csv or markers.", "--as")
 ]
 Copy = Annotated[
     bool,
@@ -389,28 +359,21 @@ Copy = Annotated[
 ]
 Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same name.")]
 Coverage = Annotated[
-    str,
-    typer.Option(metavar="PERCENT", help="Target chance that the suggested list contains a match."),
+    str, setting("PERCENT", "Target chance that the suggested list contains a match.")
 ]
 Min = Annotated[
-    str,
-    typer.Option(
-        "--min",
-        metavar="PERCENT",
-        help="Hide hits that are less likely to be right than this, such as 20%.",
-    ),
+    str, setting("PERCENT", "Hide hits that are less likely to be right than this, such as 20%.")
 ]
 Prior = Annotated[
     str | None,
-    typer.Option(
-        metavar="PERCENT",
-        help="How many of your searches are for what is in your videos; or SURESHOT_PRIOR.",
-        show_default="50%, then learned from your ratings",
+    setting(
+        "PERCENT",
+        "How many of your searches are for what is in your videos; or SURESHOT_PRIOR.",
+        shown="50%, then learned from your ratings",
     ),
 ]
 Present = Annotated[
-    bool,
-    typer.Option("--present", help="You know that it is in your videos: count that in."),
+    bool, typer.Option("--present", help="You know that it is in your videos: count that in.")
 ]
 Judge = Annotated[
     bool,
@@ -577,12 +540,7 @@ def export(
     prior: Prior = None,
     present: Present = False,
     min: Annotated[
-        str,
-        typer.Option(
-            "--min",
-            metavar="PERCENT",
-            help="Cut only hits at least this likely to be right; 0% cuts all.",
-        ),
+        str, setting("PERCENT", "Cut only hits at least this likely to be right; 0% cuts all.")
     ] = "20%",
     format: Format = "clips",
     copy: Copy = False,

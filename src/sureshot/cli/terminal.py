@@ -37,13 +37,19 @@ if TYPE_CHECKING:
     from sureshot.library.video_list import VideoPage
 
 
-def path_option(
-    *names: str, help: str, metavar: str = "DIR", show_default: bool | str = True
-) -> Any:
-    """An option that takes a path, which the library checks."""
+def setting(metavar: str, help: str, *names: str, shown: bool | str = True, **more: Any) -> Any:
+    """An option with a value, which ``metavar`` stands for; paths are checked by the library.
+
+    ``shown`` is its default in words, ``more`` as of `typer.Option`.
+    """
     return typer.Option(
-        *names, readable=False, metavar=metavar, help=help, show_default=show_default
+        *names, metavar=metavar, help=help, show_default=shown, readable=False, **more
     )
+
+
+def argument(metavar: str, help: str, **more: Any) -> Any:
+    """An argument, see `setting`."""
+    return typer.Argument(metavar=metavar, help=help, readable=False, **more)
 
 
 def refuse_without(needed: str, **given: object) -> None:
@@ -54,74 +60,44 @@ def refuse_without(needed: str, **given: object) -> None:
 
 Db = Annotated[
     str | None,
-    typer.Option(
-        "--db",
-        metavar="PLACE",
-        help="Folder or object-storage URI of the index.",
-        show_default="$SURESHOT_DB, else in your data folder",
+    setting(
+        "PLACE",
+        "Folder or object-storage URI of the index.",
+        shown="$SURESHOT_DB, else in your data folder",
     ),
 ]
 Model = Annotated[
     str | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="bundled, a folder (a CLIP, or a model that sureshot train made), or a hub id such as "
+    setting(
+        "NAME",
+        "bundled, a folder (a CLIP, or a model that sureshot train made), or a hub id such as "
         "openai/clip-vit-base-patch16.",
-        show_default="that of the index, else bundled",
+        shown="that of the index, else bundled",
     ),
 ]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device", metavar="NAME", help="cpu, cuda, …", show_default="a GPU if there is one"
-    ),
-]
+Device = Annotated[str | None, setting("NAME", "cpu, cuda, …", shown="a GPU if there is one")]
 Engine = Annotated[
     str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help="onnxruntime, openvino or torch: what computes the bundled model's frames.",
-        show_default="$SURESHOT_ENGINE, else the first that works",
+    setting(
+        "NAME",
+        "onnxruntime, openvino or torch: what computes the bundled model's frames.",
+        shown="$SURESHOT_ENGINE, else the first that works",
     ),
 ]
 Cache = Annotated[
-    Path | None,
-    path_option(help="Where to keep encoded features.", show_default="your cache folder"),
+    Path | None, setting("DIR", "Where to keep encoded features.", shown="your cache folder")
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
-Limit = Annotated[
-    int, typer.Option("--limit", "-k", metavar="N", min=1, max=10_000, help="How many hits.")
-]
+Limit = Annotated[int, setting("N", "How many hits.", "--limit", "-k", min=1, max=10_000)]
 Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
-    str | None,
-    typer.Option(
-        "--folder", metavar="DIR", help="Only videos in this folder: a path, or just its name."
-    ),
+    str | None, setting("DIR", "Only videos in this folder: a path, or just its name.")
 ]
-Longer = Annotated[
-    str | None,
-    typer.Option(
-        "--longer", metavar="TIME", help="Only videos of this length or longer: 90 or 1:30."
-    ),
-]
-Shorter = Annotated[
-    str | None,
-    typer.Option("--shorter", metavar="TIME", help="Only videos of this length or less."),
-]
+Longer = Annotated[str | None, setting("TIME", "Only videos of this length or longer: 90 or 1:30.")]
+Shorter = Annotated[str | None, setting("TIME", "Only videos of this length or less.")]
 Since = Annotated[
-    str | None,
-    typer.Option(
-        "--since",
-        metavar="DATE",
-        help="Only videos recorded on this day or later, as 2024-05-31.",
-    ),
+    str | None, setting("DATE", "Only videos recorded on this day or later, as 2024-05-31.")
 ]
-Until = Annotated[
-    str | None,
-    typer.Option("--until", metavar="DATE", help="Only videos recorded on this day or before."),
-]
+Until = Annotated[str | None, setting("DATE", "Only videos recorded on this day or before.")]
 Chosen = dict[str, Any]  # which videos: see `choosing_videos`
 _CHOOSING = {
     "folder": Folder,
@@ -159,27 +135,18 @@ def model(name: str) -> str:
 
 # Of a data set and of a run.
 ModelArgument = Annotated[
-    str,
-    typer.Argument(
-        metavar="MODEL",
-        parser=model,
-        help="Folder of a checkpoint, or an encoder's name.",
-    ),
+    str, argument("MODEL", "Folder of a checkpoint, or an encoder's name.", parser=model)
 ]
-Data = Annotated[str, typer.Option(metavar="NAME", help="Dataset: msrvtt, msvd, … or pairs.")]
-SplitName = Annotated[str, typer.Option(metavar="NAME", help="test, val or train.")]
-Protocol = Annotated[
-    str | None, typer.Option(metavar="NAME", help="Which protocol of the dataset.")
-]
-VideoFolder = Annotated[Path | None, path_option(help="Folder of the videos.")]
-Ids = Annotated[
-    Path | None, path_option(metavar="FILE", help="Only these videos, one id per line.")
-]
-Label = Annotated[str | None, typer.Option(metavar="NAME", help="Name for a protocol of your own.")]
+Data = Annotated[str, setting("NAME", "Dataset: msrvtt, msvd, … or pairs.")]
+SplitName = Annotated[str, setting("NAME", "test, val or train.")]
+Protocol = Annotated[str | None, setting("NAME", "Which protocol of the dataset.")]
+VideoFolder = Annotated[Path | None, setting("DIR", "Folder of the videos.")]
+Ids = Annotated[Path | None, setting("FILE", "Only these videos, one id per line.")]
+Label = Annotated[str | None, setting("NAME", "Name for a protocol of your own.")]
 Experts = Annotated[
-    Path | None, path_option(help="Folder of expert features, if the model uses any.")
+    Path | None, setting("DIR", "Folder of expert features, if the model uses any.")
 ]
-Root = Annotated[Path, path_option(metavar="PATH", help="Folder of the annotation files.")]
+Root = Annotated[Path, setting("PATH", "Folder of the annotation files.")]
 
 
 class MistypedError(ArgumentError):

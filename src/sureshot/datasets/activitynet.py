@@ -42,14 +42,10 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         spelled = read_annotation(root / listed)
         with expecting(root / listed, "a list of ids"):
             spelled = sentences(spelled)
-    captions = {_bare(name): [paragraphs.get(name, "")] for name in spelled}
+    captions = {name.removeprefix("v_"): [paragraphs.get(name, "")] for name in spelled}
     return Listing(
         protocol=f"{protocol} val1" if split == "test" else protocol,
         captions=captions,
         expected=expected,
         names={name: (f"v_{name}",) for name in captions},
     )
-
-
-def _bare(name: str) -> str:
-    return name.removeprefix("v_")

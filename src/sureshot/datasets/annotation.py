@@ -46,8 +46,7 @@ def check_set(root: Path) -> None:
 
 def read_lines(path: Path) -> list[str]:
     """Lines without the space around them; empty ones are left out."""
-    with _text(path) as file:
-        return [line.strip() for line in file if line.strip()]
+    return [line.strip() for line in _text(path) if line.strip()]
 
 
 def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
@@ -65,46 +64,41 @@ def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
 def read_rows(path: Path) -> list[list[str]]:
     """Rows of a file of comma-separated values, the first line included, empty ones not."""
     # Line breaks as they are: csv must see those within quotes.
-    with _text(path, newline="") as file:
-        reader = csv.reader(file)
-        rows: list[list[str]] = []
-        try:
-            for row in reader:
-                if row and rows and any(row[len(rows[0]) :]):
-                    # A comma of a sentence outside quotes would cost the rest of the sentence.
-                    raise csv.Error(f"{len(row)} values where the first line has {len(rows[0])}")
-                if row:
-                    rows.append(row)
-        except csv.Error as error:
-            raise SureshotError(f"{path}, line {reader.line_num}: {error}.") from None
-        return rows
+    reader = csv.reader(_text(path, newline=""))
+    rows: list[list[str]] = []
+    try:
+        for row in filter(None, reader):
+            if rows and any(row[len(rows[0]) :]):
+                # A comma of a sentence outside quotes would cost the rest of the sentence.
+                raise csv.Error(f"{len(row)} values where the first line has {len(rows[0])}")
+            rows.append(row)
+    except csv.Error as error:
+        raise SureshotError(f"{path}, line {reader.line_num}: {error}.") from None
+    return rows
 
 
 def read_annotation(path: Path) -> Any:
     """What a JSON file holds."""
-    with _text(path) as file:
-        try:
-            return _whole(parse_json(file.read()))
-        except ValueError as error:
-            raise SureshotError(
-                f"{path} is not JSON: {error}. Was it downloaded in full?"
-            ) from None
+    text = _text(path).read()
+    try:
+        return _whole(parse_json(text))
+    except ValueError as error:
+        raise SureshotError(f"{path} is not JSON: {error}. Was it downloaded in full?") from None
 
 
 def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
     """The objects of a file with one per line, with their line numbers; empty lines are skipped."""
     objects: list[tuple[int, dict[str, Any]]] = []
-    with _text(path) as file:
-        for number, line in enumerate(file, start=1):
-            if not line.strip():
-                continue
-            try:
-                value = _whole(parse_json(line))
-            except ValueError as error:
-                raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
-            if not isinstance(value, dict):
-                raise SureshotError(f"{path}, line {number}: {value!r:.60} is no JSON object.")
-            objects.append((number, value))
+    for number, line in enumerate(_text(path), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = _whole(parse_json(line))
+        except ValueError as error:
+            raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
+        if not isinstance(value, dict):
+            raise SureshotError(f"{path}, line {number}: {value!r:.60} is no JSON object.")
+        objects.append((number, value))
     return objects
 
 
@@ -142,14 +136,13 @@ def expecting(path: Path, form: str) -> Iterator[None]:
         ) from None
 
 
-@contextmanager
-def _text(path: Path, newline: str | None = None) -> Iterator[io.StringIO]:
+def _text(path: Path, newline: str | None = None) -> io.StringIO:
     try:
         text = read_text(path, ANNOTATION, errors="replace")
     except OSError as error:
         raise SureshotError(f"{path} cannot be read: {reason_of(error)}.") from None
     # A text of UTF-16 may hold half characters, which nothing that follows can take.
-    yield io.StringIO(text.encode("utf-8", "replace").decode("utf-8"), newline)
+    return io.StringIO(text.encode("utf-8", "replace").decode("utf-8"), newline)
 
 
 _NUMBERS = {f"{kind}{size}" for kind in "iu" for size in (1, 2, 4, 8)} | {"f2", "f4", "f8", "b1"}

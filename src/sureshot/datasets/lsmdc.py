@@ -39,7 +39,9 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     path = pick(root, name)
     captions: dict[str, list[str]] = {}
     for number, line in enumerate(read_lines(path), start=1):
-        fields = _unwrapped(line).split("\t", _FIELDS - 1)
+        if line.startswith('"'):
+            line = line.removeprefix('"').removesuffix('"').replace('""', '"')
+        fields = line.split("\t", _FIELDS - 1)
         if len(fields) == _FIELDS - 1:
             fields.append("")  # the sentence is empty and its tab was taken for space at the end
         if len(fields) != _FIELDS:
@@ -51,9 +53,3 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     if protocol == "last":
         captions = {clip: sentences[-1:] for clip, sentences in captions.items()}
     return Listing(protocol=_TITLES[protocol], captions=captions, expected=expected)
-
-
-def _unwrapped(line: str) -> str:
-    if not line.startswith('"'):
-        return line
-    return line.removeprefix('"').removesuffix('"').replace('""', '"')

@@ -81,29 +81,22 @@ def _collect(
     rows: list[_Row], file: Path, split: str, bases: list[Path], label: str | None
 ) -> tuple[Split, dict[str, set[str]]]:
     """The split of the rows whose videos are there, and the ids that each spelling means."""
+    paths = {video: _path(video, bases) for video in dict.fromkeys(row.video for row in rows)}
     spelled: dict[str, set[str]] = collections.defaultdict(set)
-    paths: dict[str, Path | None] = {}
-    place: dict[tuple[Path, float | None, float | None], int] = {}
-    items: list[Item] = []
-    captions: list[list[str]] = []
+    items: dict[tuple[Path, float | None, float | None], Item] = {}
+    captions: dict[Item, list[str]] = collections.defaultdict(list)
     missing: dict[str, None] = {}  # a set that keeps the order
     for row in rows:
-        if row.video not in paths:
-            paths[row.video] = _path(row.video, bases)
-        path = paths[row.video]
+        path, name = paths[row.video], row.id()
         if path is None:
-            missing[row.id()] = None
-            for name in (row.video, row.id()):
-                spelled[name].add(row.id())
-            continue
-        key = path, row.start, row.end
-        if key not in place:
-            place[key] = len(items)
-            items.append(Item(id=row.id(), path=path, start=row.start, end=row.end))
-            captions.append([])
-        captions[place[key]].append(row.caption)
-        for name in (row.video, row.id()):
-            spelled[name].add(items[place[key]].id)
+            missing[name] = None
+        else:  # a part that was spelled otherwise before keeps that name
+            new = Item(id=name, path=path, start=row.start, end=row.end)
+            item = items.setdefault((path, row.start, row.end), new)
+            captions[item].append(row.caption)
+            name = item.id
+        spelled[row.video].add(name)
+        spelled[row.id()].add(name)
     if not items:
         raise SureshotError(
             f"{file} names {len(paths)} videos and none of them is there, for example "
@@ -114,8 +107,10 @@ def _collect(
         dataset="pairs",
         name=split,
         protocol=file.name,
-        items=tuple(items),
-        captions=tuple(Caption(text, i) for i, texts in enumerate(captions) for text in texts),
+        items=tuple(items.values()),
+        captions=tuple(
+            Caption(text, i) for i, item in enumerate(items.values()) for text in captions[item]
+        ),
         missing=tuple(missing),
         label=label,
     )

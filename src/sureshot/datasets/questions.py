@@ -26,7 +26,7 @@ from typing import Any
 
 from sureshot.datasets.annotation import pick, read_annotation, read_json_lines, read_json_list
 from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import Caption, Listing, Split, to_split
+from sureshot.datasets.split import Listing, Split, to_split
 from sureshot.errors import SureshotError
 from sureshot.paths import expand
 
@@ -102,17 +102,9 @@ class Questions:
 
     def _only(self, rows: Sequence[int]) -> "Questions":
         """Those of these rows; videos without one are left out."""
-        captions = [self.split.captions[row] for row in rows]
-        kept = sorted({caption.video for caption in captions})
-        place = {old: new for new, old in enumerate(kept)}
-        split = replace(
-            self.split,
-            items=tuple(self.split.items[video] for video in kept),
-            captions=tuple(Caption(one.text, place[one.video]) for one in captions),
-        )
         answers = tuple(self.answers[row] for row in rows)
         kinds = tuple(self.kinds[row] for row in rows)
-        return replace(self, split=split, answers=answers, kinds=kinds)
+        return replace(self, split=self.split.of_captions(rows), answers=answers, kinds=kinds)
 
 
 def load_questions(

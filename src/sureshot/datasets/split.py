@@ -145,17 +145,21 @@ class Split:
             raise SureshotError(
                 f"{self.title()} has no video {_some(unknown)}; take ids of its own items."
             )
-        kept = [i for i, item in enumerate(self.items) if item.id in wanted]
-        if not kept:
+        rows = [i for i, one in enumerate(self.captions) if self.items[one.video].id in wanted]
+        if not rows:
             raise SureshotError(f"No video of {self.title()} would be left; name some of its ids.")
+        missing = tuple(name for name in self.missing if name in wanted)
+        return replace(self.of_captions(rows), missing=missing)
+
+    def of_captions(self, rows: Sequence[int]) -> "Split":
+        """The same split with these captions only; a video without one is left out."""
+        captions = [self.captions[row] for row in rows]
+        kept = sorted({caption.video for caption in captions})
         place = {old: new for new, old in enumerate(kept)}
         return replace(
             self,
-            items=tuple(self.items[i] for i in kept),
-            captions=tuple(
-                Caption(c.text, place[c.video]) for c in self.captions if c.video in place
-            ),
-            missing=tuple(name for name in self.missing if name in wanted),
+            items=tuple(self.items[video] for video in kept),
+            captions=tuple(Caption(one.text, place[one.video]) for one in captions),
         )
 
 

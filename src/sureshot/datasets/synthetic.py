@@ -270,12 +270,15 @@ class GroundTruth:
         fits: whether all that a caption meant to name holds for a video; its own video always fits.
         bayes: log-probability of a caption given a video, up to a constant per caption; -10,000
             where it is impossible.
-        videos_that_fit: number of videos of the split that a caption fits, its own among them.
     """
 
     fits: Bool[np.ndarray, "captions videos"]
     bayes: Float[np.ndarray, "captions videos"]
-    videos_that_fit: Int[np.ndarray, " captions"]
+
+    @property
+    def videos_that_fit(self) -> Int[np.ndarray, " captions"]:
+        """Number of videos of the split that each caption fits, its own among them."""
+        return self.fits.sum(1)
 
     def posterior(self) -> Float[np.ndarray, "captions videos"]:
         """Probability of each video that the caption was written for it, under a uniform prior.
@@ -308,7 +311,7 @@ def truth_of(part: SyntheticSplit) -> GroundTruth:
             chance = (np.stack(each, 1) * real).sum(1) / count
         possible = chance > 0
         bayes[row, possible] = np.log(chance[possible])
-    return GroundTruth(fits=fits, bayes=bayes, videos_that_fit=fits.sum(1))
+    return GroundTruth(fits, bayes)
 
 
 def _numbers(
@@ -443,8 +446,7 @@ def read_truth(split: Split) -> GroundTruth:
         raise SureshotError(f"The captions of {split.title()} are not those of {split.root}.")
     path = split.root / FILE
     whole = _truth(path, split.name, path.stat().st_mtime_ns)
-    fits = whole.fits[rows][:, columns]
-    return GroundTruth(fits=fits, bayes=whole.bayes[rows][:, columns], videos_that_fit=fits.sum(1))
+    return GroundTruth(whole.fits[rows][:, columns], whole.bayes[rows][:, columns])
 
 
 SIDE = 64  # pixels of a frame

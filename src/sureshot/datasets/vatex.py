@@ -29,7 +29,6 @@ Differs:
 import re
 from collections import Counter
 from pathlib import Path
-from typing import Any
 
 from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
 from sureshot.datasets.split import Listing
@@ -81,8 +80,7 @@ def _captions(path: Path) -> dict[str, list[str]]:
     with expecting(path, 'a list of "videoID" and "enCap", or lists of sentences by id'):
         if isinstance(data, list):
             data = {video["videoID"]: video for video in data}
-        return {name: _english(video) for name, video in data.items()}
-
-
-def _english(video: Any) -> list[str]:
-    return sentences(video["enCap"] if isinstance(video, dict) else video)
+        return {
+            name: sentences(video["enCap"] if isinstance(video, dict) else video)
+            for name, video in data.items()
+        }

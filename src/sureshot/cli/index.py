@@ -21,6 +21,7 @@ from sureshot.cli.terminal import (
     argument,
     console,
     examples,
+    flag,
     print_json,
     print_notes,
     print_path,
@@ -92,11 +93,9 @@ def index(
         list[str] | None, setting("PATTERN", "Undo an --exclude; `sureshot status` lists them.")
     ] = None,
     force: Annotated[
-        bool, typer.Option("--force", help="Also index what is there already or failed before.")
+        bool, flag("--force", "Also index what is there already or failed before.")
     ] = False,
-    prune: Annotated[
-        bool, typer.Option("--prune", help="Remove videos whose files are gone.")
-    ] = False,
+    prune: Annotated[bool, flag("--prune", "Remove videos whose files are gone.")] = False,
     words: Annotated[
         Words | None,
         typer.Option(

@@ -31,6 +31,7 @@ from sureshot.cli.terminal import (
     compute_alone,
     console,
     examples,
+    flag,
     import_quickly,
     print_json,
     print_notes,
@@ -66,7 +67,7 @@ def list_videos(
     sort: Annotated[str, setting("ORDER", "By path, or by date, the newest first.")] = "path",
     db: Db = None,
     as_csv: Annotated[
-        bool, typer.Option("--csv", help="Print CSV, a line per video, for spreadsheets.")
+        bool, flag("--csv", "Print CSV, a line per video, for spreadsheets.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -87,7 +88,7 @@ def list_videos(
 def status(
     db: Db = None,
     check: Annotated[
-        bool, typer.Option("--check", help="Read the whole index; exits with 1 if it is damaged.")
+        bool, flag("--check", "Read the whole index; exits with 1 if it is damaged.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -124,8 +125,7 @@ def remove(
         argument("PATH...", "Videos or folders to remove."),
     ],
     exclude: Annotated[
-        bool,
-        typer.Option("--exclude", help="Also exclude them from later runs of `sureshot index`."),
+        bool, flag("--exclude", "Also exclude them from later runs of `sureshot index`.")
     ] = False,
     db: Db = None,
     as_json: Json = False,
@@ -195,7 +195,7 @@ def serve(
     port: Annotated[
         int | None, setting("N", "Port; 0 takes any free one.", min=0, max=65535, shown="8460")
     ] = None,
-    open_page: Annotated[bool, typer.Option("--open", help="Open the page in a browser.")] = False,
+    open_page: Annotated[bool, flag("--open", "Open the page in a browser.")] = False,
     host: Annotated[
         str, setting("ADDRESS", "Where to listen; anything but localhost needs a password.")
     ] = "127.0.0.1",
@@ -216,8 +216,7 @@ def serve(
         ),
     ] = None,
     no_token: Annotated[
-        bool,
-        typer.Option("--no-token", help="Let in every account of this machine, without a token."),
+        bool, flag("--no-token", "Let in every account of this machine, without a token.")
     ] = False,
     model: Model = None,
     device: Device = None,
@@ -328,8 +327,7 @@ def calibrate(
     ] = None,
     db: Db = None,
     skip_unknown: Annotated[
-        bool,
-        typer.Option("--skip-unknown", help="Skip queries about videos that are not in the index."),
+        bool, flag("--skip-unknown", "Skip queries about videos that are not in the index.")
     ] = False,
     reference: Annotated[
         str | None,
@@ -349,11 +347,9 @@ def calibrate(
     label: Label = None,
     experts: Experts = None,
     show_card: Annotated[
-        bool, typer.Option("--show", help="Only show what percentages are learned from.")
+        bool, flag("--show", "Only show what percentages are learned from.")
     ] = False,
-    forget: Annotated[
-        bool, typer.Option("--forget", help="Go back to the percentages of the model.")
-    ] = False,
+    forget: Annotated[bool, flag("--forget", "Go back to the percentages of the model.")] = False,
     to: Annotated[
         Path | None, setting("FILE", "Where the card goes.", shown="where searches look for it")
     ] = None,

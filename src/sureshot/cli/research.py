@@ -26,6 +26,7 @@ from sureshot.cli.terminal import (
     argument,
     console,
     examples,
+    flag,
     model,
     print_json,
     print_result,
@@ -43,7 +44,7 @@ RunFolder = Annotated[Path | None, setting("DIR", "Folder of the run.", shown="r
 Settings = Annotated[
     list[str] | None, setting("NAME=VALUE", "Replace one setting of the recipe.", "--set")
 ]
-Resume = Annotated[bool, typer.Option("--resume", help="Continue a run that was stopped.")]
+Resume = Annotated[bool, flag("--resume", "Continue a run that was stopped.")]
 Frames = Annotated[int | None, setting("N", "Frames per video.", min=1, max=64, shown="as trained")]
 AnswerModel = Annotated[str, argument("MODEL", "Folder of a trained model.")]
 
@@ -101,7 +102,7 @@ def train(
     resume: Resume = False,
     cache: Cache = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate time and memory without training.")
+        bool, flag("--dry-run", "Estimate time and memory without training.")
     ] = False,
     as_json: Json = False,
 ) -> int:
@@ -178,10 +179,10 @@ def evaluate(
     ] = None,
     trec: Annotated[Path | None, setting("DIR", "Write run.txt and qrels.txt here.")] = None,
     record: Annotated[
-        bool, typer.Option("--record", help="Keep the recalls with the model, for its card.")
+        bool, flag("--record", "Keep the recalls with the model, for its card.")
     ] = False,
     trust: Annotated[
-        bool, typer.Option("--trust", help="Also measure how far its answers can be trusted.")
+        bool, flag("--trust", "Also measure how far its answers can be trusted.")
     ] = False,
     card: Annotated[
         Path | None,
@@ -314,21 +315,18 @@ def reproduce(
     to: Annotated[Path, setting("DIR", "Folder of the pages and runs.")] = Path("results"),
     seeds: Annotated[int, setting("N", "Runs per row.", min=1, max=100)] = 3,
     claims: Annotated[
-        bool, typer.Option("--claims", help="Only the rows that claims of the papers compare.")
+        bool, flag("--claims", "Only the rows that claims of the papers compare.")
     ] = False,
     part: Annotated[
         str | None, setting("I/N", "Make every N-th run only, from the I-th; no pages.")
     ] = None,
     cache: Cache = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate runs, steps and time without training.")
+        bool, flag("--dry-run", "Estimate runs, steps and time without training.")
     ] = False,
     as_json: Json = False,
     listed: Annotated[
-        bool,
-        typer.Option(
-            "--list", help="List all tables and figures, what each needs, and with --plan has."
-        ),
+        bool, flag("--list", "List all tables and figures, what each needs, and with --plan has.")
     ] = False,
 ) -> int:
     """Reproduce a table or figure of a paper. Finished runs are kept; rerun to continue.

@@ -32,6 +32,7 @@ from sureshot.cli.terminal import (
     choosing_videos,
     compute_alone,
     examples,
+    flag,
     import_quickly,
     setting,
 )
@@ -74,7 +75,7 @@ EXAMPLES = examples(
 def judge(
     queries: Annotated[Path | None, argument("QUERIES", "A file, one query per line.")] = None,
     show: Annotated[
-        bool, typer.Option("--list", help="List the judged queries, the last one at the end.")
+        bool, flag("--list", "List the judged queries, the last one at the end.")
     ] = False,
     remove: Annotated[int | None, setting("N", "Take back query N of the list.", min=1)] = None,
     to: Annotated[
@@ -310,24 +311,7 @@ def _typed() -> Iterator[str]:
 
 
 _QUERY = argument("QUERY", "What to look for, in a sentence.")
-Words = Annotated[list[str], _QUERY]
-MaybeWords = Annotated[list[str] | None, _QUERY]
-Like = Annotated[
-    str | None,
-    setting(
-        "FILE[@TIME]",
-        "Look for what this photo or video shows; with a time, also elsewhere in that video.",
-    ),
-]
-FromFile = Annotated[Path | None, setting("FILE", "One query per line; - reads standard input.")]
 Sort = Annotated[str, setting("ORDER", "best first, or these hits by date, newest first.")]
-Explain = Annotated[
-    Path | None, setting("PNG", "Save a picture of the frames of each hit, with their scores.")
-]
-Open = Annotated[
-    int | None,
-    setting("N", "Play hit N from its best second on, with mpv or VLC.", "--open", min=1),
-]
 PerVideo = Annotated[
     int | None,
     setting(
@@ -341,29 +325,6 @@ Correct = Annotated[
     bool, typer.Option(help="Replace misspelt words by the nearest that the model knows.")
 ]
 MergeCopies = Annotated[bool, typer.Option(help="Show near-copies as one row.")]
-Video = Annotated[str, argument("FILE[@TIME]", "A video or photo, indexed or not.")]
-Sentences = Annotated[
-    list[str],
-    argument(
-        "SENTENCES...", "In quotes, or a file with one sentence per line; - reads standard input."
-    ),
-]
-Target = Annotated[Path, setting("DIR", "Where the files go.", shown="here")]
-Pad = Annotated[float, setting("SECONDS", "Extra time before and after each hit.", min=0)]
-Format = Annotated[
-    str, setting("FORMAT", "clips, otio, fcpxml, edl, m3u, mpv, csv or markers.", "--as")
-]
-Copy = Annotated[
-    bool,
-    typer.Option("--copy", help="Copy from the keyframe before each hit, without encoding again."),
-]
-Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace files of the same name.")]
-Coverage = Annotated[
-    str, setting("PERCENT", "Target chance that the suggested list contains a match.")
-]
-Min = Annotated[
-    str, setting("PERCENT", "Hide hits that are less likely to be right than this, such as 20%.")
-]
 Prior = Annotated[
     str | None,
     setting(
@@ -372,13 +333,7 @@ Prior = Annotated[
         shown="50%, then learned from your ratings",
     ),
 ]
-Present = Annotated[
-    bool, typer.Option("--present", help="You know that it is in your videos: count that in.")
-]
-Judge = Annotated[
-    bool,
-    typer.Option("--judge", help="Then rate the best hits, so that percentages fit your videos."),
-]
+Present = Annotated[bool, flag("--present", "You know that it is in your videos: count that in.")]
 
 SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
@@ -399,21 +354,41 @@ EXPORT_EXAMPLES = examples(
 
 @choosing_videos
 def search(
-    words: MaybeWords = None,
+    words: Annotated[list[str] | None, _QUERY] = None,
     limit: Limit = 10,
     *,
     chosen: Chosen,
     sort: Sort = "best",
-    like: Like = None,
-    from_file: FromFile = None,
-    explain: Explain = None,
-    play: Open = None,
-    ask: Judge = False,
+    like: Annotated[
+        str | None,
+        setting(
+            "FILE[@TIME]",
+            "Look for what this photo or video shows; with a time, also elsewhere in that video.",
+        ),
+    ] = None,
+    from_file: Annotated[
+        Path | None, setting("FILE", "One query per line; - reads standard input.")
+    ] = None,
+    explain: Annotated[
+        Path | None, setting("PNG", "Save a picture of the frames of each hit, with their scores.")
+    ] = None,
+    play: Annotated[
+        int | None,
+        setting("N", "Play hit N from its best second on, with mpv or VLC.", "--open", min=1),
+    ] = None,
+    ask: Annotated[
+        bool, flag("--judge", "Then rate the best hits, so that percentages fit your videos.")
+    ] = False,
     per_video: PerVideo = None,
     merge_copies: MergeCopies = True,
     correct: Correct = True,
-    coverage: Coverage = "90%",
-    min: Min = "0%",
+    coverage: Annotated[
+        str, setting("PERCENT", "Target chance that the suggested list contains a match.")
+    ] = "90%",
+    min: Annotated[
+        str,
+        setting("PERCENT", "Hide hits that are less likely to be right than this, such as 20%."),
+    ] = "0%",
     prior: Prior = None,
     present: Present = False,
     db: Db = None,
@@ -508,8 +483,14 @@ def _show(
 
 
 def describe(
-    video: Video,
-    sentences: Sentences,
+    video: Annotated[str, argument("FILE[@TIME]", "A video or photo, indexed or not.")],
+    sentences: Annotated[
+        list[str],
+        argument(
+            "SENTENCES...",
+            "In quotes, or a file with one sentence per line; - reads standard input.",
+        ),
+    ],
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -528,8 +509,8 @@ def describe(
 
 @choosing_videos
 def export(
-    words: Words,
-    to: Target = Path(),
+    words: Annotated[list[str], _QUERY],
+    to: Annotated[Path, setting("DIR", "Where the files go.", shown="here")] = Path(),
     limit: Limit = 3,
     *,
     chosen: Chosen,
@@ -542,10 +523,14 @@ def export(
     min: Annotated[
         str, setting("PERCENT", "Cut only hits at least this likely to be right; 0% cuts all.")
     ] = "20%",
-    format: Format = "clips",
-    copy: Copy = False,
-    pad: Pad = 0.0,
-    overwrite: Overwrite = False,
+    format: Annotated[
+        str, setting("FORMAT", "clips, otio, fcpxml, edl, m3u, mpv, csv or markers.", "--as")
+    ] = "clips",
+    copy: Annotated[
+        bool, flag("--copy", "Copy from the keyframe before each hit, without encoding again.")
+    ] = False,
+    pad: Annotated[float, setting("SECONDS", "Extra time before and after each hit.", min=0)] = 0.0,
+    overwrite: Annotated[bool, flag("--overwrite", "Replace files of the same name.")] = False,
     db: Db = None,
     model: Model = None,
     device: Device = None,

@@ -47,6 +47,11 @@ def setting(metavar: str, help: str, *names: str, shown: bool | str = True, **mo
     )
 
 
+def flag(name: str, help: str) -> Any:
+    """An option without a value, whose opposite has no name."""
+    return typer.Option(name, help=help)
+
+
 def argument(metavar: str, help: str, **more: Any) -> Any:
     """An argument, see `setting`."""
     return typer.Argument(metavar=metavar, help=help, readable=False, **more)
@@ -87,7 +92,7 @@ Engine = Annotated[
 Cache = Annotated[
     Path | None, setting("DIR", "Where to keep encoded features.", shown="your cache folder")
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for programs (docs/json.md).")]
+Json = Annotated[bool, flag("--json", "Print JSON for programs (docs/json.md).")]
 Limit = Annotated[int, setting("N", "How many hits.", "--limit", "-k", min=1, max=10_000)]
 Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
     str | None, setting("DIR", "Only videos in this folder: a path, or just its name.")

@@ -4,6 +4,7 @@ Nothing that a tool does changes the index or a video. Videos are named by their
 reaches what is indexed and, links followed, below the given folders, and nothing else.
 """
 
+import functools
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import date
 from types import FrameType
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 
 import anyio.to_thread
 from mcp.server.mcpserver import Image, MCPServer
@@ -29,7 +30,6 @@ from sureshot.text import plain, printable
 from sureshot.web.media import ClipCache, check_length, cut_film
 from sureshot.web.session import Session
 
-_T = TypeVar("_T")
 _ID = re.compile(r"[0-9a-f]{32}")
 _PICTURES = 8  # of one moment at most
 _READS = ToolAnnotations(
@@ -150,12 +150,11 @@ def _closed_by_signals() -> Iterator[None]:
             to_server.close()
 
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):  # Windows has no SIGHUP
-        handler = signal.getsignal(number) if (number := getattr(signal, name, None)) else None
-        if number and callable(handler):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP
+        if number and callable(handler := signal.getsignal(number)):
             before[number] = handler
-    for number in before:
-        signal.signal(number, stop)
+            signal.signal(number, stop)
     threading.Thread(target=pass_on, daemon=True).start()
     try:
         yield
@@ -174,8 +173,8 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         "sureshot", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR"
     )
 
-    @server.tool(annotations=_READS)
-    async def find(
+    @_tool(server)
+    def find(
         query: Annotated[
             str, Field(description="What is seen or said, in a sentence.", max_length=10_000)
         ],
@@ -204,43 +203,35 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         ] = 0.0,
     ) -> FoundMoments:
         """Find moments in the user's videos by a sentence about what is seen or said."""
+        answer = session.searcher().search(
+            query,
+            limit=limit,
+            folder=session.among(folder),
+            longer=longer,
+            shorter=shorter,
+            since=since,
+            until=until,
+            sort=sort,
+            min=min,
+        )
+        return _found(answer, min)
 
-        def search() -> FoundMoments:
-            answer = session.searcher().search(
-                query,
-                limit=limit,
-                folder=session.among(folder),
-                longer=longer,
-                shorter=shorter,
-                since=since,
-                until=until,
-                sort=sort,
-                min=min,
-            )
-            return _found(answer, min)
-
-        return await _called(search)
-
-    @server.tool(annotations=_READS)
-    async def status() -> IndexStatus:
+    @_tool(server)
+    def status() -> IndexStatus:
         """What is indexed, by which model, and what could not be."""
+        held = session.status()
+        failed = [f"{plain(path)}: {plain(reason)}" for path, reason in held.failed]
+        return IndexStatus(
+            videos=held.videos,
+            hours=round(held.seconds / 3600, 3),
+            model=held.settings.model,
+            calibration=held.status,
+            failed=failed[:20],
+            failed_count=len(failed),
+        )
 
-        def read() -> IndexStatus:
-            held = session.status()
-            failed = [f"{plain(path)}: {plain(reason)}" for path, reason in held.failed]
-            return IndexStatus(
-                videos=held.videos,
-                hours=round(held.seconds / 3600, 3),
-                model=held.settings.model,
-                calibration=held.status,
-                failed=failed[:20],
-                failed_count=len(failed),
-            )
-
-        return await _called(read)
-
-    @server.tool(annotations=_READS, structured_output=False)
-    async def frames(
+    @_tool(server, structured_output=False)
+    def frames(
         video: Annotated[str, Field(description="Id of a video that `find` gave.")],
         start: Annotated[float, Field(description="First second.", ge=0, le=1e7)],
         end: Annotated[
@@ -250,59 +241,56 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         side: Annotated[int, Field(description="Shorter side in pixels.", ge=16, le=720)] = 360,
     ) -> list[Any]:
         """Pictures of a moment, evenly spaced, each below its time in seconds."""
+        record, rate = _file(session, video), session.store().settings.frame_rate
+        last = _ending(record, start, start if end is None else end)
+        many = 1 if last == start else count
+        step = (last - start) / max(1, many - 1)
+        shown: list[Any] = []
+        for number in range(many):
+            at = start + number * step
+            picture = Image(data=still(record.path, at, side=side, rate=rate), format="jpeg")
+            shown += [f"{at:.2f} s", picture]
+        return shown
 
-        def draw() -> list[Any]:
-            record, rate = _file(session, video), session.store().settings.frame_rate
-            path, last = record.path, _ending(record, start, start if end is None else end)
-            many = 1 if last == start else count
-            step = (last - start) / max(1, many - 1)
-            shown: list[Any] = []
-            for number in range(many):
-                at = start + number * step
-                picture = Image(data=still(path, at, side=side, rate=rate), format="jpeg")
-                shown += [f"{at:.2f} s", picture]
-            return shown
-
-        return await _called(draw)
-
-    @server.tool(annotations=_READS)
-    async def clip(
+    @_tool(server)
+    def clip(
         video: Annotated[str, Field(description="Id of a video that `find` gave.")],
         start: Annotated[float, Field(description="Second at which it begins.", ge=0, le=1e7)],
         end: Annotated[float, Field(description="Second at which it ends.", gt=0, le=1e7)],
     ) -> Clip:
         """Cut a moment out as an mp4, in a cache. The video is not touched."""
+        check_length(start, end)
+        record = _file(session, video)
+        last = _ending(record, start, end)
+        made = cut_film(cache, record, start, last, session.store().settings.frame_rate)
+        return Clip(path=printable(made), name=export_name(record.path, start, last, 1))
 
-        def make() -> Clip:
-            check_length(start, end)
-            record = _file(session, video)
-            last = _ending(record, start, end)
-            made = cut_film(cache, record, start, last, session.store().settings.frame_rate)
-            return Clip(path=printable(made), name=export_name(record.path, start, last, 1))
-
-        return await _called(make)
-
-    _refuse_unknown_arguments(server)
-    return server
-
-
-def _refuse_unknown_arguments(server: MCPServer[Any]) -> None:
-    """A filter that is misspelt would filter nothing, and the agent would not know."""
+    # A filter that is misspelt would filter nothing, and the agent would not know.
     for tool in server._tool_manager.list_tools():
         arguments = tool.fn_metadata.arg_model
         arguments.model_config["extra"] = "forbid"
         arguments.model_rebuild(force=True)
         tool.parameters = arguments.model_json_schema(by_alias=True)
+    return server
 
 
-async def _called(call: Callable[[], _T]) -> _T:
-    """The result of a call in a thread, which is left behind where the agent cancels it."""
-    try:
-        return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
-    except SureshotError as error:
-        raise ToolError(str(error)) from None
-    except OSError as error:
-        raise ToolError(f"This cannot be read or written: {reason_of(error)}.") from None
+def _tool(server: MCPServer[Any], **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Makes a tool of a function: a thread calls it, which is left behind if the agent cancels."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        @functools.wraps(function)
+        async def called(**arguments: Any) -> Any:
+            call = functools.partial(function, **arguments)
+            try:
+                return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
+            except SureshotError as error:
+                raise ToolError(str(error)) from None
+            except OSError as error:
+                raise ToolError(f"This cannot be read or written: {reason_of(error)}.") from None
+
+        return server.tool(annotations=_READS, **options)(called)
+
+    return decorate
 
 
 def _file(session: Session, video: str) -> VideoRecord:
@@ -334,16 +322,9 @@ def _found(answer: Answer, least: float) -> FoundMoments:
         moments=[
             FoundMoment(
                 video=one["id"],
-                path=one["path"],
-                start=one["start"],
-                end=one["end"],
-                peak=one["peak"],
-                probability=one["probability"],
-                score=one["score"],
-                date=one["date"],
-                date_from=one["date_from"],
                 is_there=not one["missing"],
                 said=[line["said"] for line in one["lines"]],
+                **one,
             )
             for one in answer.to_dict()["hits"]
         ],

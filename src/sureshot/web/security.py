@@ -18,7 +18,8 @@ import re
 import secrets
 import socket
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection
+from dataclasses import KW_ONLY, dataclass, field
 from urllib.parse import parse_qs
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -96,6 +97,7 @@ class Guesses:
         self._all = max(self._all, now) + 1
 
 
+@dataclass(eq=False, repr=False)
 class SecurityMiddleware:
     """Refuse requests that fail one of the checks, and set security headers on every reply.
 
@@ -108,29 +110,20 @@ class SecurityMiddleware:
         password: what a browser asks for; then the secret does not count.
     """
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        secret: str = "",
-        once: str = "",
-        names: Iterable[str] = (),
-        password: str = "",
-        guesses: Guesses | None = None,
-    ) -> None:
-        self._app = app
-        self._secret = secret
-        self._once = once
-        self._names = frozenset(names)
-        self._password = password
-        self._guesses = guesses or Guesses()
-        self._cookie = secrets.token_urlsafe(32)
+    app: ASGIApp
+    _: KW_ONLY
+    secret: str = ""
+    once: str = ""
+    names: Collection[str] = ()
+    password: str = ""
+    guesses: Guesses = field(default_factory=Guesses)
+    cookie: str = field(default_factory=lambda: secrets.token_urlsafe(32), init=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request."""
         if scope["type"] != "http":
             if scope["type"] == "lifespan":
-                await self._app(scope, receive, send)
+                await self.app(scope, receive, send)
             return
         headers = Headers(scope=scope)
         refusal, cookie = self._looked_at(scope, headers)
@@ -146,7 +139,7 @@ class SecurityMiddleware:
 
         # A file that was cut short leaves the reply unfinished, which closes the connection.
         with contextlib.suppress(EOFError):
-            await (refusal or self._app)(scope, receive, send_with_headers)
+            await (refusal or self.app)(scope, receive, send_with_headers)
 
     def _looked_at(self, scope: Scope, headers: Headers) -> tuple[Response | None, str]:
         """Why a request is refused, if it is, and the cookie to set, if any."""
@@ -170,31 +163,31 @@ class SecurityMiddleware:
 
     def _stranger(self, scope: Scope, headers: Headers) -> tuple[Response | None, str]:
         """The refusal of somebody who shows nothing, and the cookie for who shows it first."""
-        if not self._password and not self._secret:
+        if not self.password and not self.secret:
             return None, ""
         name = f"sureshot-{(scope.get('server') or ('', 0))[1]}"  # cookies hold for all ports
-        if _same(cookie_parser(headers.get("cookie", "")).get(name, ""), self._cookie):
+        if _same(cookie_parser(headers.get("cookie", "")).get(name, ""), self.cookie):
             return None, ""
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if self._password:
+        if self.password:
             host = (scope.get("client") or ("",))[0]
             encoded = given if kind.lower() == "basic" else None
             refusal = self._password_refusal(host, encoded)
-        elif kind.lower() == "bearer" and _same(given.strip(), self._secret):
+        elif kind.lower() == "bearer" and _same(given.strip(), self.secret):
             return None, ""
         else:
             refusal = self._secret_refusal(scope)
-        return refusal, "" if refusal else f"{name}={self._cookie}"
+        return refusal, "" if refusal else f"{name}={self.cookie}"
 
     def _password_refusal(self, host: str, encoded: str | None) -> Response | None:
         if encoded is not None:
-            wait = math.ceil(self._guesses.wait(host))
+            wait = math.ceil(self.guesses.wait(host))
             if wait:
                 message = f"Too many wrong passwords; try again in {wait} s."
                 return error_reply(message, 429, "password", {"Retry-After": str(wait)})
-            if _same(_password_in(encoded), self._password):
+            if _same(_password_in(encoded), self.password):
                 return None
-            self._guesses.wrong(host)
+            self.guesses.wrong(host)
         challenge = {"WWW-Authenticate": 'Basic realm="Sureshot"'}
         return error_reply("This server needs a password.", 401, "password", challenge)
 
@@ -203,10 +196,10 @@ class SecurityMiddleware:
         if scope["path"] not in ("/", "/api"):
             return error_reply(_NEEDS_SECRET, 401, "token", challenge)
         (token, *_) = parse_qs(scope["query_string"].decode("latin-1")).get("token", [""])
-        if self._once and _same(token, self._once):
-            self._once = ""
+        if self.once and _same(token, self.once):
+            self.once = ""
             return None
-        if _same(token, self._secret):
+        if _same(token, self.secret):
             return None
         page = (
             '<!doctype html><html lang="en"><meta name="viewport" content="width=device-width">'
@@ -219,7 +212,7 @@ class SecurityMiddleware:
         if match is None:
             return False
         host = match["ipv6"] or match["name"].rstrip(".")
-        is_named = host in self._names or (bool(self._names) and _address(host) is not None)
+        is_named = host in self.names or (bool(self.names) and _address(host) is not None)
         return is_loopback(host) or is_named
 
 

@@ -17,11 +17,12 @@ from sureshot.metrics.intervals import Statistic, Weights
 
 # Of each query: 1 or True, 0 or False.
 Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
+PerQuery = Float[np.ndarray, " queries"]
 _TPR = 0.95
 _RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
 
 
-def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+def auroc(confidence: PerQuery, right: Outcomes) -> float:
     """Chance that a right answer has a higher confidence than a wrong one; ties count half.
 
     1 is perfect, 0.5 is a guess. Where all answers are right or all wrong there is nothing to tell
@@ -34,7 +35,7 @@ def auroc(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     return float(auroc_of(confidence, right)(np.ones((1, len(right))))[0])
 
 
-def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Statistic:
+def auroc_of(confidence: PerQuery, right: Outcomes) -> Statistic:
     """`auroc` as a statistic that can be resampled."""
     true = _true(confidence, right)
     order = np.argsort(confidence)
@@ -54,7 +55,7 @@ def auroc_of(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> Stat
     return separation
 
 
-def fpr_at_tpr(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+def fpr_at_tpr(confidence: PerQuery, right: Outcomes) -> float:
     """Share of the wrong answers that pass the threshold which at least 95 % of the right pass.
 
     Equal values pass together. 0 is perfect, 0.95 a guess; that is also what comes out where all
@@ -72,7 +73,7 @@ def fpr_at_tpr(confidence: Float[np.ndarray, " queries"], right: Outcomes) -> fl
     return float(np.mean(confidence[~true] >= threshold))
 
 
-def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+def aurc(confidence: PerQuery, wrong: Outcomes) -> float:
     """Mean, over all coverages, of the risk among the queries answered first.
 
     The queries are answered from the surest to the least sure; after each one the risk is the mean
@@ -83,16 +84,16 @@ def aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
         Geifman et al., "Bias-reduced uncertainty estimation for deep neural classifiers", ICLR
         2019, arXiv:1805.08206.
     """
-    lost = _lost(confidence, wrong)
-    return float(np.mean(lost / np.arange(1, len(lost) + 1)))
+    _, risks = risk_curve(confidence, wrong)
+    return float(risks.mean())
 
 
-def excess_aurc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+def excess_aurc(confidence: PerQuery, wrong: Outcomes) -> float:
     """`aurc` minus that of the best possible order of the same answers; 0 is perfect."""
     return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
 
 
-def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
+def augrc(confidence: PerQuery, wrong: Outcomes) -> float:
     """Mean, over all coverages, of the share of all queries that are answered and wrong.
 
     Lower is better. All queries weigh alike: with losses of 0 and 1 it is
@@ -107,9 +108,7 @@ def augrc(confidence: Float[np.ndarray, " queries"], wrong: Outcomes) -> float:
     return float((lost.sum() - lost[-1] / 2) / len(lost) ** 2)
 
 
-def risk_at_coverage(
-    confidence: Float[np.ndarray, " queries"], wrong: Outcomes, coverage: float
-) -> float:
+def risk_at_coverage(confidence: PerQuery, wrong: Outcomes, coverage: float) -> float:
     """Mean loss of the surest queries, so many that at least ``coverage`` of all is answered.
 
     Examples:
@@ -122,7 +121,7 @@ def risk_at_coverage(
 
 
 def risk_curve(
-    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
+    confidence: PerQuery, wrong: Outcomes
 ) -> tuple[Float64[np.ndarray, " queries"], Float64[np.ndarray, " queries"]]:
     """Coverages 1/n, 2/n, ... 1 and the mean loss at each."""
     lost = _lost(confidence, wrong)
@@ -130,7 +129,7 @@ def risk_curve(
     return answered / len(lost), lost / answered
 
 
-def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes) -> float:
+def abstention_nauc(confidence: PerQuery, quality: Outcomes) -> float:
     """NAUC of mteb: how much of what abstention can gain a confidence gains.
 
     At each of ten rates (0, 0.1, ... 0.9) the least sure queries are left out and the quality of
@@ -154,9 +153,7 @@ def abstention_nauc(confidence: Float[np.ndarray, " queries"], quality: Outcomes
     return 0.0 if np.isclose(best, flat, rtol=1e-12) else float((found - flat) / (best - flat))
 
 
-def _lost(
-    confidence: Float[np.ndarray, " queries"], wrong: Outcomes
-) -> Float64[np.ndarray, " queries"]:
+def _lost(confidence: PerQuery, wrong: Outcomes) -> Float64[np.ndarray, " queries"]:
     """Expected sum of the losses of the 1, 2, ... surest queries."""
     loss = _checked(confidence, wrong).astype(np.float64)
     if loss.min() < 0 or loss.max() > 1:
@@ -207,7 +204,7 @@ BINS = 15  # of equal width
 _EDGES = np.linspace(0, 1, BINS + 1)
 
 
-def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+def brier(probability: PerQuery, right: Outcomes) -> float:
     """Mean squared difference of probability and outcome, 0 to 1; lower is better.
 
     The constant base rate b scores b (1 - b).
@@ -219,14 +216,12 @@ def brier(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     return float(squared_errors(probability, right).mean())
 
 
-def squared_errors(
-    probability: Float[np.ndarray, " queries"], right: Outcomes
-) -> Float64[np.ndarray, " queries"]:
+def squared_errors(probability: PerQuery, right: Outcomes) -> Float64[np.ndarray, " queries"]:
     """What `brier` is the mean of, one number per query."""
     return (probability.astype(np.float64) - _checked_probability(probability, right)) ** 2
 
 
-def nll(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+def nll(probability: PerQuery, right: Outcomes) -> float:
     """Mean negative log likelihood in nats; lower is better.
 
     A query that was wrongly held certain costs 13.8 nats, not infinity: probabilities are kept a
@@ -254,7 +249,7 @@ class Reliability:
     count: Int[np.ndarray, " bins"]
 
 
-def reliability(probability: Float[np.ndarray, " queries"], right: Outcomes) -> Reliability:
+def reliability(probability: PerQuery, right: Outcomes) -> Reliability:
     """What a reliability diagram shows, in 15 bins of equal width."""
     true = _checked_probability(probability, right)
     place = _bins(probability)
@@ -270,7 +265,7 @@ def reliability(probability: Float[np.ndarray, " queries"], right: Outcomes) -> 
     )
 
 
-def ece(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
+def ece(probability: PerQuery, right: Outcomes) -> float:
     """Expected calibration error: the gaps of `reliability`, weighted by their queries; 0 to 1.
 
     References:
@@ -285,9 +280,7 @@ def ece(probability: Float[np.ndarray, " queries"], right: Outcomes) -> float:
     return float((gaps * shown.count).sum() / shown.count.sum())
 
 
-def ece_floor(
-    probability: Float[np.ndarray, " queries"], rng: np.random.Generator, draws: int = 200
-) -> float:
+def ece_floor(probability: PerQuery, rng: np.random.Generator, draws: int = 200) -> float:
     """Mean `ece` of a predictor that gives the same probabilities and is perfectly calibrated.
 
     The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
@@ -301,7 +294,7 @@ def ece_floor(
     return float(np.mean(errors) / len(place))
 
 
-def _bins(probability: Float[np.ndarray, " queries"]) -> Int[np.ndarray, " queries"]:
+def _bins(probability: PerQuery) -> Int[np.ndarray, " queries"]:
     """The bin of each query; a bin holds its upper end."""
     place = np.searchsorted(_EDGES, probability.astype(np.float64), side="left")
     return np.maximum(place - 1, 0)

@@ -16,12 +16,13 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError
-from sureshot.metrics.ranks import row_blocks
+from sureshot.metrics.ranks import Scores, row_blocks
+
+Bank = Float[np.ndarray, "captions videos"]
+Corrected = Float64[np.ndarray, "texts videos"]
 
 
-def dual_softmax(
-    similarity: Float[np.ndarray, "texts videos"], scale: float = 100.0
-) -> Float64[np.ndarray, "texts videos"]:
+def dual_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
     """DSL: each similarity times its softmax over all texts of the same video.
 
     S'_ij = S_ij exp(c S_ij) / sum_k exp(c S_kj). **Looks at all test queries.** This is the form
@@ -31,9 +32,6 @@ def dual_softmax(
     likely video is multiplied by the smallest weight and comes out nearest to zero.
 
     The published numbers use a scale c of 100.
-
-    Raises:
-        SureshotError: so it is for most texts, as with logarithms of probabilities.
 
     References:
         Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
@@ -54,9 +52,7 @@ def dual_softmax(
     return np.multiply(scores, weight, out=scores, where=~np.isneginf(scores))
 
 
-def inverted_softmax(
-    similarity: Float[np.ndarray, "texts videos"], scale: float = 100.0
-) -> Float64[np.ndarray, "texts videos"]:
+def inverted_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
     """Each similarity minus the soft maximum of what its video scores with all texts.
 
     S'_ij = S_ij - log(sum_k exp(c S_kj)) / c. **Looks at all test queries.** Text to video, as
@@ -77,13 +73,7 @@ def inverted_softmax(
     return _log_softmax(scores, scores, scale) / scale
 
 
-def querybank_norm(
-    similarity: Float[np.ndarray, "texts videos"],
-    bank: Float[np.ndarray, "captions videos"],
-    *,
-    beta: float = 20.0,
-    k: int = 1,
-) -> Float64[np.ndarray, "texts videos"]:
+def querybank_norm(similarity: Scores, bank: Bank, *, beta: float = 20.0, k: int = 1) -> Corrected:
     """QB-Norm: the inverted softmax against a bank, for texts whose best video is a likely hub.
 
     A video is a likely hub ("activated") if it is among the ``k`` best of any caption of the bank.
@@ -108,12 +98,8 @@ def querybank_norm(
 
 
 def nearest_neighbour_normalised(
-    similarity: Float[np.ndarray, "texts videos"],
-    bank: Float[np.ndarray, "captions videos"],
-    *,
-    k: int = 64,
-    weight: float = 1.0,
-) -> Float64[np.ndarray, "texts videos"]:
+    similarity: Scores, bank: Bank, *, k: int = 64, weight: float = 1.0
+) -> Corrected:
     """NNN: each similarity minus what its video scores with the captions of a bank nearest to it.
 
     S'_ij = S_ij - weight * mean of the ``k`` largest B_.j, or of all if the bank is smaller.
@@ -138,9 +124,7 @@ def nearest_neighbour_normalised(
     return scores - weight * nearest_mean(known, k)
 
 
-def nearest_mean(
-    bank: Float[np.ndarray, "captions videos"], k: int
-) -> Float64[np.ndarray, " videos"]:
+def nearest_mean(bank: Bank, k: int) -> Float64[np.ndarray, " videos"]:
     """Mean of the ``k`` largest scores of each video with a bank, or of all if there are fewer."""
     known = _finite("bank", bank)
     k = min(k, len(known))
@@ -154,9 +138,7 @@ def nearest_mean(
     return nearest
 
 
-def occurrences(
-    similarity: Float[np.ndarray, "texts videos"], k: int = 10
-) -> Float64[np.ndarray, " videos"]:
+def occurrences(similarity: Scores, k: int = 10) -> Float64[np.ndarray, " videos"]:
     """N_k: for how many texts each video is among the ``k`` best; they sum to ``k`` times texts.
 
     Videos that tie for the last places share them, so that the order of the columns never counts.
@@ -176,7 +158,7 @@ def occurrences(
     return found
 
 
-def hubness_skewness(similarity: Float[np.ndarray, "texts videos"], k: int = 10) -> float:
+def hubness_skewness(similarity: Scores, k: int = 10) -> float:
     """Skewness of N_k over the videos: 0 without hubs, above 1 with strong ones.
 
     E[(N_k - mean)^3] / sd^3 with the moments of the gallery itself; 0 where all videos occur
@@ -199,10 +181,8 @@ def hubness_skewness(similarity: Float[np.ndarray, "texts videos"], k: int = 10)
 
 
 def _log_softmax(
-    scores: Float64[np.ndarray, "texts videos"],
-    bank: Float64[np.ndarray, "captions videos"],
-    scale: float,
-) -> Float64[np.ndarray, "texts videos"]:
+    scores: Corrected, bank: Float64[np.ndarray, "captions videos"], scale: float
+) -> Corrected:
     """``scale * scores`` minus the logarithm of the sum of exp(``scale * bank``) in each column."""
     top = bank.max(0)
     # A column the bank rules out is no hub of it: only its own scores count.
@@ -212,15 +192,13 @@ def _log_softmax(
     return scale * (scores - top) - np.where(np.isneginf(total), 0.0, total)
 
 
-def _kth_best(
-    scores: Float64[np.ndarray, "texts videos"], k: int
-) -> Float64[np.ndarray, "texts 1"]:
+def _kth_best(scores: Corrected, k: int) -> Float64[np.ndarray, "texts 1"]:
     place = scores.shape[1] - k
     return np.partition(scores, place, axis=1)[:, place : place + 1]
 
 
 def _bank(
-    bank: Float[np.ndarray, "captions other"], scores: Float64[np.ndarray, "texts videos"]
+    bank: Float[np.ndarray, "captions other"], scores: Corrected
 ) -> Float64[np.ndarray, "captions other"]:
     if bank.shape[1] != scores.shape[1] or len(bank) == 0:
         raise SureshotError(
@@ -230,9 +208,7 @@ def _bank(
     return _finite("bank", bank)
 
 
-def _finite(
-    name: str, scores: Float[np.ndarray, "texts videos"]
-) -> Float64[np.ndarray, "texts videos"]:
+def _finite(name: str, scores: Scores) -> Corrected:
     """A float64 copy without NaN and ``+inf``."""
     _check_filled(name, scores)
     copied = scores.astype(np.float64)
@@ -246,7 +222,7 @@ def _finite(
     return copied
 
 
-def _check_filled(name: str, scores: Float[np.ndarray, "texts videos"]) -> None:
+def _check_filled(name: str, scores: Scores) -> None:
     if scores.size == 0:
         raise SureshotError(
             f"The matrix {name} is empty, {len(scores)} by {scores.shape[1]}; give at least one "

@@ -11,6 +11,9 @@ from sureshot.errors import NotFiniteError, SureshotError
 
 CELLS = 1 << 22  # numbers looked at together
 
+Scores = Float[np.ndarray, "texts videos"]
+Owners = Integer[np.ndarray, " texts"]  # column of the video that each text describes
+
 
 def row_blocks(rows: int, width: int) -> Iterator[slice]:
     """Slices that cover ``range(rows)``, each of at most `CELLS` numbers or of a single row.
@@ -27,10 +30,7 @@ Ties = Literal["mean", "best"]
 
 
 def text_ranks(
-    similarity: Float[np.ndarray, "texts videos"],
-    owner: Integer[np.ndarray, " texts"],
-    *,
-    ties: Ties = "mean",
+    similarity: Scores, owner: Owners, *, ties: Ties = "mean"
 ) -> Float64[np.ndarray, " texts"]:
     """Rank of each text's own video among all videos, 1 the best.
 
@@ -42,7 +42,6 @@ def text_ranks(
     Args:
         similarity: higher is better; ``-inf`` rules a video out, ``+inf`` beats every number. What
             is a list, or a tensor in the memory of the processor, is made an array.
-        owner: column of the video that each text describes.
 
     Differs:
         CLIP4Clip counts each tied place as a further query and leaves out queries whose own score
@@ -64,10 +63,7 @@ def text_ranks(
 
 
 def video_ranks(
-    similarity: Float[np.ndarray, "texts videos"],
-    owner: Integer[np.ndarray, " texts"],
-    *,
-    ties: Ties = "mean",
+    similarity: Scores, owner: Owners, *, ties: Ties = "mean"
 ) -> Float64[np.ndarray, " queries"]:
     """Rank of what describes each video, 1 the best.
 
@@ -75,10 +71,6 @@ def video_ranks(
     the own one among all, as CLIP4Clip and X-Pool publish it. The queries are the videos that have
     a text, in the order of the columns, that is ``np.unique(owner)``; a video without one has
     nothing to be found and is no query.
-
-    Args:
-        similarity: higher is better; ``-inf`` rules a text out, ``+inf`` beats every number.
-        owner: column of the video that each text describes.
 
     Differs:
         Collaborative Experts rank the best own text among all texts, and own texts that tie with
@@ -138,9 +130,7 @@ def relevant_ranks(
     return ranks
 
 
-def check(
-    similarity: Float[np.ndarray, "texts videos"], owner: Integer[np.ndarray, " other"]
-) -> None:
+def check(similarity: Scores, owner: Integer[np.ndarray, " other"]) -> None:
     """Refuse scores and owners that cannot be ranked."""
     if similarity.ndim != 2 or owner.ndim != 1 or owner.dtype.kind not in "iu":
         raise SureshotError(
@@ -162,7 +152,7 @@ def check(
     refuse_nan(similarity)
 
 
-def refuse_nan(similarity: Float[np.ndarray, "texts videos"]) -> None:
+def refuse_nan(similarity: Scores) -> None:
     """Refuse a matrix that holds a NaN."""
     bad: Bool[np.ndarray, " texts"] = np.empty(len(similarity), bool)
     for part in row_blocks(*similarity.shape):
@@ -206,10 +196,9 @@ class Recall:
 
     def at(self, k: int) -> float:
         """R@k in percent."""
-        kept = {1: self.r1, 5: self.r5, 10: self.r10, 50: self.r50}
-        if k not in kept:
+        if k not in (1, 5, 10, 50):
             raise SureshotError(f"R@{k} is not kept here; use 1, 5, 10 or 50, or recall_at.")
-        return kept[k]
+        return getattr(self, f"r{k}")
 
 
 def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
@@ -234,10 +223,7 @@ def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
             f"{ranks.min()} to {ranks.max()}. Zero-based ranks need 1 added."
         )
     return Recall(
-        r1=recall_at(ranks, 1),
-        r5=recall_at(ranks, 5),
-        r10=recall_at(ranks, 10),
-        r50=recall_at(ranks, 50),
+        **{f"r{k}": recall_at(ranks, k) for k in (1, 5, 10, 50)},
         median=float(np.median(ranks)),
         mean=float(ranks.mean(dtype=np.float64)),
         n=len(ranks),

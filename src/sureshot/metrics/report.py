@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64, Integer
+from jaxtyping import Float, Float64
 
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file, write_text
 from sureshot.metrics.hubs import (
+    Bank,
     dual_softmax,
     hubness_skewness,
     inverted_softmax,
@@ -29,7 +30,9 @@ from sureshot.metrics.intervals import (
 )
 from sureshot.metrics.published import Direction, Match, Setting, compare, folded_name
 from sureshot.metrics.ranks import (
+    Owners,
     Recall,
+    Scores,
     recall,
     recall_at,
     refuse_nan,
@@ -39,8 +42,6 @@ from sureshot.metrics.ranks import (
 )
 from sureshot.paths import as_list
 from sureshot.text import aligned, counted
-
-Scores = Float[np.ndarray, "texts videos"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,10 +84,17 @@ class CorrectedScores:
 
     name: str
     direction: Direction
-    scores: Float[np.ndarray, "texts videos"]
+    scores: Scores
     gamma: float | None = None
 
 
+# Of each post-processing its label, its function, and whether it looks at all test queries.
+_CORRECTIONS: dict[str, tuple[str, Callable[..., np.ndarray], bool]] = {
+    "dsl": ("DSL", dual_softmax, True),
+    "inverted_softmax": ("inverted softmax", inverted_softmax, True),
+    "qb_norm": ("QB-Norm", querybank_norm, False),
+    "nnn": ("NNN", nearest_neighbour_normalised, False),
+}
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
 
 
@@ -231,8 +239,8 @@ class RecallReport:
 
 
 def report(
-    similarity: Float[np.ndarray, "texts videos"],
-    owner: Integer[np.ndarray, " texts"],
+    similarity: Scores,
+    owner: Owners,
     *,
     title: str,
     system: str = "",
@@ -243,7 +251,7 @@ def report(
     trained_on: str = "",
     against: Sequence[str] = (),
     comparable: bool = False,
-    bank: Float[np.ndarray, "captions videos"] | None = None,
+    bank: Bank | None = None,
     post: Sequence[str] = (),
     corrected: Sequence[CorrectedScores] = (),
     ks: Sequence[int] = (1, 5, 10),
@@ -255,7 +263,6 @@ def report(
     Args:
         similarity: raw scores, higher is better; cosines not yet scaled if ``post`` is used, since
             its scales are those published for cosines.
-        owner: column of the video that each text describes.
         title: title of the protocol: which data, which split, what is left out.
         dataset: name of the data set; needed for printed rows.
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
@@ -331,7 +338,7 @@ def _line(
     way: Direction,
     scores: Scores,
     *,
-    owner: Integer[np.ndarray, " texts"],
+    owner: Owners,
     raw: Float64[np.ndarray, " queries"] | None = None,
     gamma: float | None = None,
     resamples: int,
@@ -345,13 +352,12 @@ def _line(
     if raw is not None:
         statistics["gain"] = mean_of(100.0 * (mean <= 1) - 100.0 * (raw <= 1))
     ends: dict[str, Interval] = {}
-    videos = owner if way == "t2v" else np.unique(owner)
-    if len(np.unique(videos)) > 1:
+    apart = np.unique(owner)
+    if len(apart) > 1:
+        videos = owner if way == "t2v" else apart
         # From the seed again, so that all lines draw the same videos.
         ends = intervals(statistics, videos, np.random.default_rng(seed), resamples=resamples)
-        apart = len(np.unique(videos))
-        shares = {k: of_percent(ends[k], apart) for k in ("r1", "r5", "r10", "r50")}
-        ends |= shares
+        ends |= {k: of_percent(ends[k], len(apart)) for k in ("r1", "r5", "r10", "r50")}
     return Line(
         name=name,
         direction=way,
@@ -366,28 +372,20 @@ def _line(
 
 
 def _correction(
-    name: str, bank: Float[np.ndarray, "captions videos"] | None
+    name: str, bank: Bank | None
 ) -> tuple[str, Callable[[np.ndarray], np.ndarray], bool]:
     """Label, function, and whether it looks at the test queries."""
-    match name:
-        case "dsl":
-            return "DSL (looks at all test queries)", dual_softmax, True
-        case "inverted_softmax":
-            return "inverted softmax (looks at all test queries)", inverted_softmax, True
-        case "qb_norm" | "nnn":
-            if bank is None:
-                raise SureshotError(
-                    f"{name} needs a bank: similarities of training captions to the same videos. "
-                    "Give one or leave it out."
-                )
-            of = f"(bank: {len(bank)} training captions)"
-            if name == "nnn":
-                return f"NNN {of}", partial(nearest_neighbour_normalised, bank=bank), False
-            return f"QB-Norm {of}", partial(querybank_norm, bank=bank), False
-        case _:
-            raise SureshotError(
-                f"Unknown post-processing {name!r}; known: dsl, inverted_softmax, qb_norm, nnn."
-            )
+    if name not in _CORRECTIONS:
+        raise SureshotError(f"Unknown post-processing {name!r}; known: {', '.join(_CORRECTIONS)}.")
+    label, correct, transductive = _CORRECTIONS[name]
+    if transductive:
+        return f"{label} (looks at all test queries)", correct, True
+    if bank is None:
+        raise SureshotError(
+            f"{name} needs a bank: similarities of training captions to the same videos. "
+            "Give one or leave it out."
+        )
+    return f"{label} (bank: {len(bank)} training captions)", partial(correct, bank=bank), False
 
 
 def _value(value: float, found: Interval | None, form: str = ".1f") -> str:

@@ -261,6 +261,9 @@ _NEVER = -1e4  # in place of the logarithm of 0: scores stay numbers
 _VALUES = {fact: {value: n for n, value in enumerate(values)} for fact, values in FACTS.items()}
 _MANY = tuple(len(values) for values in FACTS.values())
 
+_Facts = Int[np.ndarray, "videos scenes facts"]
+_Point = Float[np.ndarray, " 2"]
+
 
 @dataclass(frozen=True, slots=True)
 class GroundTruth:
@@ -314,9 +317,7 @@ def truth_of(part: SyntheticSplit) -> GroundTruth:
     return GroundTruth(fits, bayes)
 
 
-def _numbers(
-    part: SyntheticSplit,
-) -> tuple[Int[np.ndarray, "videos scenes facts"], Int[np.ndarray, " videos"]]:
+def _numbers(part: SyntheticSplit) -> tuple[_Facts, Int[np.ndarray, " videos"]]:
     """The value of each fact of each scene as a number, -1 where there is no scene; how many."""
     count = np.array([len(video.scenes) for video in part.videos])
     scenes = np.full((len(count), count.max(), len(FACTS)), -1)
@@ -330,17 +331,13 @@ def _numbered(said: Said) -> list[int]:
     return [values.get(said.get(fact, ""), -1) for fact, values in _VALUES.items()]
 
 
-def _missed(
-    parts: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"]
-) -> Bool[np.ndarray, "videos scenes facts"]:
+def _missed(parts: Sequence[Said], scenes: _Facts) -> Bool[np.ndarray, "videos scenes facts"]:
     """The named facts that differ from a scene; one part is compared with every scene."""
     wanted = np.array([_numbered(said) for said in parts])
     return (scenes != wanted) & (wanted >= 0)
 
 
-def _chance(
-    said: Sequence[Said], scenes: Int[np.ndarray, "videos scenes facts"], noise: float
-) -> Float[np.ndarray, " videos"]:
+def _chance(said: Sequence[Said], scenes: _Facts, noise: float) -> Float[np.ndarray, " videos"]:
     """Probability of these words for these scenes: all facts right, or one of them wrong."""
     missed = _missed(said, scenes)
     named = sum(len(one) for one in said)
@@ -496,10 +493,7 @@ def frames_of(
 
 
 def _painted(
-    picture: Float[np.ndarray, "side side 3"],
-    scene: Scene,
-    at: Float[np.ndarray, " 2"],
-    step: Float[np.ndarray, " 2"],
+    picture: Float[np.ndarray, "side side 3"], scene: Scene, at: _Point, step: _Point
 ) -> UInt8[np.ndarray, "side side 3"]:
     radius, colour = _RADIUS[scene["size"]], np.array(_COLOURS[scene["colour"]], float)
     for behind in range(_TRAIL, 0, -2):  # the trail shows the direction in a single frame
@@ -510,9 +504,7 @@ def _painted(
     return np.clip(picture, 0, 255).astype(np.uint8)
 
 
-def _covered(
-    shape: str, at: Float[np.ndarray, " 2"], radius: float
-) -> Bool[np.ndarray, "side side"]:
+def _covered(shape: str, at: _Point, radius: float) -> Bool[np.ndarray, "side side"]:
     """The pixels of a shape."""
     down, right = _MIDDLES[:, None] - at[0], _MIDDLES[None] - at[1]
     far = np.hypot(down, right)

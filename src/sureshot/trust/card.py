@@ -176,6 +176,11 @@ _LEVEL = 0.1  # penalty of the bias, of those of coefficients
 _STEPS = 100
 _DONE = 1e-10  # gradient of one unit of weight
 
+Signals = Float[np.ndarray, "rows signals"]
+PerRow = Float[np.ndarray, " rows"]
+Outcomes = Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"]
+Coefficients = Float64[np.ndarray, " columns"]
+
 
 @dataclass(frozen=True)
 class Logistic:
@@ -191,12 +196,7 @@ class Logistic:
     bias: float
 
     @classmethod
-    def fit(
-        cls,
-        signals: Float[np.ndarray, "rows signals"],
-        right: Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"],
-        weights: Float[np.ndarray, " rows"] | None = None,
-    ) -> "Logistic":
+    def fit(cls, signals: Signals, right: Outcomes, weights: PerRow | None = None) -> "Logistic":
         """Minimise |coef|^2 / 2 + the sum of the log losses, each with its weight.
 
         Signals are standardised first, so the penalty treats all alike. That of the bias is a
@@ -226,11 +226,7 @@ class Logistic:
         return cls(tuple(mean.tolist()), tuple(scale.tolist()), tuple(coef), bias)
 
     def shifted(
-        self,
-        signals: Float[np.ndarray, "rows signals"],
-        right: Num[np.ndarray, " rows"] | Bool[np.ndarray, " rows"],
-        weights: Float[np.ndarray, " rows"],
-        spread: float,
+        self, signals: Signals, right: Outcomes, weights: PerRow, spread: float
     ) -> "Logistic":
         """The same with another bias, moved by new data: a maximum a posteriori.
 
@@ -265,15 +261,15 @@ def sigmoid(logit: Float64[np.ndarray, "*any"]) -> Float64[np.ndarray, "*any"]:
 
 def _newton(
     design: Float64[np.ndarray, "rows columns"],
-    labels: Float64[np.ndarray, " rows"],
-    weights: Float64[np.ndarray, " rows"],
+    labels: PerRow,
+    weights: PerRow,
     *,
-    penalty: Float64[np.ndarray, " columns"],
-    offset: Float64[np.ndarray, " rows"] | float = 0.0,
-) -> Float64[np.ndarray, " columns"]:
+    penalty: Coefficients,
+    offset: PerRow | float = 0.0,
+) -> Coefficients:
     """Coefficients at the least penalised loss; ``offset`` is added to every logit."""
 
-    def loss(weight: Float64[np.ndarray, " columns"]) -> float:
+    def loss(weight: Coefficients) -> float:
         logit = design @ weight + offset
         data = weights * (np.logaddexp(0, logit) - labels * logit)
         return float(data.sum() + (penalty * weight**2).sum() / 2)

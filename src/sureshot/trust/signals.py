@@ -43,9 +43,9 @@ class QueryContext:
             number of scores that rule nothing out.
     """
 
-    background: Float[np.ndarray, " queries"] | None = None
+    background: PerQuery | None = None
     words: Int[np.ndarray, " queries"] | None = None
-    common: Float[np.ndarray, " queries"] | None = None
+    common: PerQuery | None = None
     videos: int | None = None
 
     def of(self, rows: Any) -> "QueryContext":

@@ -161,7 +161,9 @@ def index(
         _print(console(), result, paths)
     if result.interrupted:
         return 130
-    if _failed(paths, result):
+    named = {absolute(path) for path in paths}
+    nothing = not result.found + result.pruned + result.excluded + result.forgotten
+    if nothing or not named.isdisjoint(path for path, _ in result.failed):
         return 1
     if is_new and model is not None and result.indexed and not as_json:
         _offer_percentages(model, db)
@@ -177,13 +179,6 @@ def _offer_percentages(model: str, db: str | None) -> None:
             f"photographs: sureshot calibrate {shlex.quote(model)} --reference FOLDER",
             soft_wrap=True,
         )
-
-
-def _failed(paths: Sequence[Path], result: "Indexed") -> bool:
-    """Whether there is nothing to index, or one of the paths themselves could not be read."""
-    named = {absolute(path) for path in paths}
-    nothing = not result.found + result.pruned + result.excluded + result.forgotten
-    return nothing or not named.isdisjoint(path for path, _ in result.failed)
 
 
 def _print(out: Console, result: "Indexed", paths: Sequence[Path]) -> None:

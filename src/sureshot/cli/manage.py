@@ -77,8 +77,8 @@ def list_videos(
     import_quickly()
     page = library.videos(db, **chosen, sort=sort)
     if as_json:
-        print_json(page.to_dict())
-    elif as_csv:
+        return print_json(page.to_dict())
+    if as_csv:
         typer.echo(page.to_csv(), nl=False)
     else:
         print_videos(console(), page)
@@ -133,8 +133,7 @@ def remove(
     """Remove videos from the index. The files themselves are not touched."""
     removed = library.remove(paths, db=db, exclude=exclude)
     if as_json:
-        print_json({"removed": removed})
-        return 0
+        return print_json({"removed": removed})
     console().print(f"{counted(removed, 'video')} removed from the index; no file was touched.")
     if exclude:
         console().print(
@@ -375,17 +374,11 @@ def calibrate(
         needed = "--labels FILE or --reference PLACE"
         refuse_without(needed, skip_unknown=skip_unknown, to=to, date=date)
         return _print_card(library.open_index(db, model=model, device=device), forget, as_json)
+    result: dict[str, Any] = {"date": date, "to": to, "device": device}
     with Bar(console(err=True), "scoring") as bar:
         if reference is None:
             done = library.calibrate(
-                labels,
-                db=db,
-                model=model,
-                device=device,
-                skip_unknown=skip_unknown,
-                date=date,
-                to=to,
-                progress=bar,
+                labels, db=db, model=model, skip_unknown=skip_unknown, **result, progress=bar
             )
         else:
             from sureshot import research
@@ -397,16 +390,13 @@ def calibrate(
                 split=split,
                 **other,
                 experts=experts,
-                date=date,
-                to=to,
-                device=device,
                 cache=cache,
+                **result,
                 progress=bar,
             )
     if as_json:
-        print_json(done.to_dict())
-    else:
-        typer.echo(repr(done))
+        return print_json(done.to_dict())
+    typer.echo(repr(done))
     return 0
 
 
@@ -414,13 +404,9 @@ def _print_card(searcher: "Searcher", forget: bool, as_json: bool) -> int:
     forgotten = library.forget(searcher) if forget else None
     learned = searcher.learned_from()
     if as_json:
-        print_json({"learned_from": learned, "forgotten": forgotten})
-        return 0
-    if forgotten is not None:
-        typer.echo(
-            "Your own calibration is removed."
-            if forgotten
-            else "There is no calibration of your own."
-        )
+        return print_json({"learned_from": learned, "forgotten": forgotten})
+    if forget:
+        gone = "Your own calibration is removed."
+        typer.echo(gone if forgotten else "There is no calibration of your own.")
     typer.echo(f"Percentages: {learned}.")
     return 0

@@ -287,8 +287,7 @@ def ask(
     if as_json:
         answers = [{"answer": guess.answer, "share": guess.share} for guess in guesses]
         asked = {"video": str(video.absolute()), "question": question, "status": "not calibrated"}
-        print_json({**asked, "answers": answers})
-        return 0
+        return print_json({**asked, "answers": answers})
     for guess in guesses:
         console().print(f"{guess.share:.2f}  {guess.answer}")
     console(err=True).print(
@@ -352,8 +351,7 @@ def reproduce(
         files = made.files
     if as_json:
         paths = [str(path.absolute()) for path in files]
-        print_json({"exhibits": [one.to_dict() for one in exhibits], "files": paths})
-        return 0
+        return print_json({"exhibits": [one.to_dict() for one in exhibits], "files": paths})
     width = max((len(one.name) for one in exhibits), default=0)
     for line in [*(f"{one.name:{width}}  {one.line()}" for one in exhibits), *map(str, files)]:
         typer.echo(line)

@@ -165,8 +165,7 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
             {"query": one.query, "state": one.state, "right": [*map(printable, one.relevant)]}
             for one in labels
         ]
-        terminal.print_json({"queries": values})
-        return 0
+        return terminal.print_json({"queries": values})
     for number, one in enumerate(labels, 1):
         right = ", ".join(map(terminal.short, one.relevant)) or one.state
         out.print(Text(f"{number:>4}  {plain(one.query)}: {right}", overflow="fold"))
@@ -501,9 +500,8 @@ def describe(
     texts = _sentences(sentences)
     described = library.describe(path, texts, at=at, db=db, model=model, device=device)
     if as_json:
-        terminal.print_json(described.to_dict())
-    else:
-        terminal.print_descriptions(terminal.console(), described)
+        return terminal.print_json(described.to_dict())
+    terminal.print_descriptions(terminal.console(), described)
     return 0
 
 

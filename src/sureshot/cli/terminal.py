@@ -202,16 +202,15 @@ class Result(typing.Protocol):
 def print_result(result: Result, *, as_json: bool) -> int:
     """Print what a verb found, and give the exit code of success."""
     if as_json:
-        print_json(result.to_dict())
-    else:
-        typer.echo(result.text(), nl=False)
+        return print_json(result.to_dict())
+    typer.echo(result.text(), nl=False)
     return 0
 
 
-def print_json(values: dict[str, Any], *, err: bool = False) -> None:
-    """A JSON document with its schema on one line, without characters that steer a terminal.
+def print_json(values: dict[str, Any], *, err: bool = False) -> int:
+    """Print a JSON document with its schema on one line, and give the exit code of success.
 
-    If the output has been closed, the document is dropped; the exit code still says how it went.
+    No character of it steers a terminal. If the output has been closed, the document is dropped.
     """
     stream = sys.stderr if err else sys.stdout
     unicode = "utf" in (stream.encoding or "").lower()
@@ -220,6 +219,7 @@ def print_json(values: dict[str, Any], *, err: bool = False) -> None:
         stream.flush()
     except BrokenPipeError:
         drop_output()
+    return 0
 
 
 def drop_output() -> None:

@@ -68,7 +68,8 @@ def load_split(
     """One split of a dataset, with the videos that are on disk.
 
     Where a benchmark has no validation set, ``val`` with ``ids`` is that part of its training set;
-    train on the rest, which `check_disjoint` makes sure of.
+    train on the rest, which `check_disjoint` makes sure of. Some missing videos are no error; the
+    split names them.
 
     Args:
         dataset: one of `NAMES`; ``pairs`` is a list of one's own.
@@ -78,10 +79,6 @@ def load_split(
         ids: file that names videos of this split, one a line; the others are left out.
         label: name of results on this split that are not comparable to published ones, such as
             ``1k-A frame subset``.
-
-    Raises:
-        SureshotError: an unknown name, a file that is missing or not as expected, or no video
-            found at all. Some missing videos are no error; the split names them.
     """
     root = expand(root)
     folder = None if videos is None else expand(videos)

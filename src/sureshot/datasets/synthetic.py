@@ -261,7 +261,7 @@ _NEVER = -1e4  # in place of the logarithm of 0: scores stay numbers
 _VALUES = {fact: {value: n for n, value in enumerate(values)} for fact, values in FACTS.items()}
 _MANY = tuple(len(values) for values in FACTS.values())
 
-_Facts = Int[np.ndarray, "videos scenes facts"]
+_Parts = Int[np.ndarray, "videos parts scenes facts"]  # scenes of each part of each video
 _Point = Float[np.ndarray, " 2"]
 
 
@@ -299,25 +299,22 @@ def truth_of(part: SyntheticSplit) -> GroundTruth:
     fits = np.zeros((len(part.captions), len(part.videos)), bool)
     bayes = np.full(fits.shape, _NEVER, np.float32)
     for row, caption in enumerate(part.captions):
-        if caption.scene is None:
-            length = len(caption.said)
-            # A video of fewer scenes has -1 for the rest, which is no value that is named.
-            known = scenes[:, :length]
-            fits[row] = (count == length) & ~_missed(caption.meant, known).any((1, 2))
-            chance = (count == length) * _chance(caption.said, known, part.options.noise)
-        else:
-            fits[row] = (~_missed(caption.meant, scenes).any(2) & real).any(1)
-            each = [
-                _chance(caption.said, scenes[:, place, None], part.options.noise)
-                for place in range(scenes.shape[1])
-            ]
-            chance = (np.stack(each, 1) * real).sum(1) / count
+        length = len(caption.said)
+        if caption.scene is None:  # about the whole video, which has so many scenes
+            parts, there = scenes[:, None, :length], (count == length)[:, None]
+        else:  # about one of the scenes, any of them as likely
+            parts, there = scenes[:, :, None], real
+        fits[row] = (~_missed(caption.meant, parts).any((2, 3)) & there).any(1)
+        each = _chance(caption.said, parts, part.options.noise) * there
+        chance = each.sum(1) / np.maximum(there.sum(1), 1)
         possible = chance > 0
         bayes[row, possible] = np.log(chance[possible])
     return GroundTruth(fits, bayes)
 
 
-def _numbers(part: SyntheticSplit) -> tuple[_Facts, Int[np.ndarray, " videos"]]:
+def _numbers(
+    part: SyntheticSplit,
+) -> tuple[Int[np.ndarray, "videos scenes facts"], Int[np.ndarray, " videos"]]:
     """The value of each fact of each scene as a number, -1 where there is no scene; how many."""
     count = np.array([len(video.scenes) for video in part.videos])
     scenes = np.full((len(count), count.max(), len(FACTS)), -1)
@@ -331,18 +328,20 @@ def _numbered(said: Said) -> list[int]:
     return [values.get(said.get(fact, ""), -1) for fact, values in _VALUES.items()]
 
 
-def _missed(parts: Sequence[Said], scenes: _Facts) -> Bool[np.ndarray, "videos scenes facts"]:
-    """The named facts that differ from a scene; one part is compared with every scene."""
-    wanted = np.array([_numbered(said) for said in parts])
+def _missed(said: Sequence[Said], scenes: _Parts) -> Bool[np.ndarray, "videos parts scenes facts"]:
+    """The facts named of each scene that differ from it."""
+    wanted = np.array([_numbered(one) for one in said])
     return (scenes != wanted) & (wanted >= 0)
 
 
-def _chance(said: Sequence[Said], scenes: _Facts, noise: float) -> Float[np.ndarray, " videos"]:
+def _chance(
+    said: Sequence[Said], scenes: _Parts, noise: float
+) -> Float[np.ndarray, "videos parts"]:
     """Probability of these words for these scenes: all facts right, or one of them wrong."""
     missed = _missed(said, scenes)
     named = sum(len(one) for one in said)
-    slip = (missed / (named * (np.array(_MANY) - 1.0))).sum((1, 2))
-    wrong = missed.sum((1, 2))
+    slip = (missed / (named * (np.array(_MANY) - 1.0))).sum((2, 3))
+    wrong = missed.sum((2, 3))
     return np.where(wrong == 0, 1.0 - noise, np.where(wrong == 1, noise * slip, 0.0))
 
 
@@ -422,11 +421,7 @@ def written(parts: Sequence[SyntheticSplit]) -> dict[str, Any]:
 
 
 def read_truth(split: Split) -> GroundTruth:
-    """The ground truth of all or part of a split, in the order of that split.
-
-    Raises:
-        SureshotError: it is of another dataset.
-    """
+    """The ground truth of all or part of a split, in the order of that split."""
     if split.dataset != "synthetic" or split.root is None:
         raise SureshotError(
             f"{split.title()} does not say which videos a caption fits; only synthetic data does: "

@@ -208,7 +208,17 @@ def fit_card(
         SureshotError: fewer than 50 queries with a right video.
     """
     rng = np.random.default_rng(seed)
-    _check_enough(galleries)
+    count = sum(len(part.video) for part in galleries)
+    if count < QUERIES:
+        raise SureshotError(
+            f"Only {counted(count, 'query has', 'queries have')} a right video; {QUERIES} are "
+            "needed for percentages."
+        )
+    if all(part.relevant.all() for part in galleries):
+        raise SureshotError(
+            "Every video is right for every query, which says nothing about searches for what is "
+            "not there; index more videos."
+        )
     parts = [part.at_most(_FITTED, rng) for part in galleries]
     each = sum(len(part.video) for part in parts) / len(parts)  # of every data set in the fit
     of = range(len(parts)) if of is None else of
@@ -231,7 +241,7 @@ def fit_card(
             bank=bank,
             smallest=int(cases.size.min()),
             largest=int(cases.size.max()),
-            queries=sum(len(part.video) for part in galleries),
+            queries=count,
             videos=len({(n, v) for n, part in zip(of, galleries, strict=True) for v in part.video}),
             background=known.background is not None,
             words=known.words is not None,
@@ -425,20 +435,6 @@ def _quality(cases: _Cases, rng: np.random.Generator) -> Quality | None:
         ece_floor=ece_floor(probability, rng),
         absent_auroc=auroc(present_share, cases.present),
     )
-
-
-def _check_enough(galleries: Sequence[Labelled]) -> None:
-    count = sum(len(part.video) for part in galleries)
-    if count < QUERIES:
-        raise SureshotError(
-            f"Only {counted(count, 'query has', 'queries have')} a right video; {QUERIES} are "
-            "needed for percentages."
-        )
-    if all(part.relevant.all() for part in galleries):
-        raise SureshotError(
-            "Every video is right for every query, which says nothing about searches for what is "
-            "not there; index more videos."
-        )
 
 
 JUDGED = 5  # queries that percentages are learned from, at least

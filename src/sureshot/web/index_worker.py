@@ -84,9 +84,8 @@ class Worker:
         now.update(result)
         self._share = round(now.done / max(now.total, 1), 4)
         current = "" if result.current is None else printable(result.current)
-        text = now.text + now.left
-        values = {"state": state, "text": text, "share": self._share, "current": current}
-        self._print(values, result)
+        values = {"state": state, "text": now.text + now.left, "share": self._share}
+        self._print({**values, "current": current}, result)
 
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:
         if result is not None:

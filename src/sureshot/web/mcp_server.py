@@ -310,7 +310,7 @@ def _ending(record: VideoRecord, start: float, end: float) -> float:
 
 
 def _found(answer: Answer, least: float) -> FoundMoments:
-    known = answer.confidence if answer.hits else None
+    known, values = answer.confidence if answer.hits else None, answer.to_dict()
     nothing = "Found by name only." if answer.names else "Nothing was found."
     if answer.confidence and least:
         nothing = "No moment is as likely right as `min`."
@@ -326,12 +326,9 @@ def _found(answer: Answer, least: float) -> FoundMoments:
                 said=[line["said"] for line in one["lines"]],
                 **one,
             )
-            for one in answer.to_dict()["hits"]
+            for one in values["hits"]
         ],
         searched=answer.query,
-        names=[
-            FoundName(video=one["id"], path=one["path"])
-            for one in (name.to_dict() for name in answer.names)
-        ],
+        names=[FoundName(video=one["id"], path=one["path"]) for one in values["names"]],
         notes=[plain(warning) for warning in answer.warnings],
     )

@@ -86,6 +86,10 @@ _WAITING, _OF_ONE = 400, 64  # connections without a request: in all, and of one
 _HEAD_TIME = 10.0  # seconds that the head of a request may take
 _PIECE_TIME = 30.0  # seconds until the next piece of a body
 _GRACE_OF_MANY = 1.0  # seconds, where its address has opened many: a request comes at once
+_ALL = {  # hosts that are all addresses of this machine: their family, loopback, one elsewhere
+    "0.0.0.0": (socket.AF_INET, "127.0.0.1", "192.0.2.1"),
+    "::": (socket.AF_INET6, "::1", "2001:db8::1"),
+}
 # Connections without a request, with their address and since when, the oldest first.
 _silent: dict["_Connection", tuple[str, float]] = {}
 
@@ -271,22 +275,13 @@ def _listen(host: str, port: int | None) -> socket.socket:
 
 def _address(host: str, port: int) -> str:
     """The address of the page, as a browser can open it."""
-    if host in ("0.0.0.0", "::"):  # all addresses of this machine
-        host = _own_address(host)
+    if host in _ALL:  # else that of loopback, or by which this machine reaches others
+        family, host, elsewhere = _ALL[host]
+        with suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((elsewhere, 9))  # nothing is sent
+            host = str(probe.getsockname()[0])
     named = "localhost" if host == "127.0.0.1" else f"[{host}]" if ":" in host else host
     return f"http://{named}:{port}/"
-
-
-def _own_address(host: str) -> str:
-    """The address by which this machine reaches others, or the one of loopback."""
-    is_6 = ":" in host
-    with (
-        suppress(OSError),
-        socket.socket(socket.AF_INET6 if is_6 else socket.AF_INET, socket.SOCK_DGRAM) as probe,
-    ):
-        probe.connect(("2001:db8::1" if is_6 else "192.0.2.1", 9))  # nothing is sent
-        return str(probe.getsockname()[0])
-    return "::1" if is_6 else "127.0.0.1"
 
 
 def _password(file: Path) -> str:

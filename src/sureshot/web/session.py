@@ -244,22 +244,19 @@ class Session:
         return not self._within or name in self._known()
 
     def among(self, folder: str | None) -> str | Selection | None:
-        """The videos of a folder, or all where that is None, without those not to be shown."""
-        return self._inside(folder) if self._hides() else folder
+        """The videos of a folder, or all where that is None, without those not to be shown.
 
-    def _hides(self) -> bool:
-        """Whether the index as it is now has videos that are not shown; else a search may see all.
-
-        A set of many ids takes a search longer than the search itself.
+        Where nothing is hidden no set is made: one of many ids takes longer than the search.
         """
-        if not self._within:
-            return False
-        store = self.store()
-        version, changed = store.paths(self._all_shown)
-        if changed is not None:
-            shown = all(self._may_show(one.path) for one in store.videos())
-            self._all_shown = version if shown else None
-        return self._all_shown is None
+        if self._within:
+            store = self.store()
+            version, changed = store.paths(self._all_shown)
+            if changed is not None:
+                shown = all(self._may_show(one.path) for one in store.videos())
+                self._all_shown = version if shown else None
+            if self._all_shown is None:
+                return self._inside(folder)
+        return folder
 
     def _inside(self, folder: str | None) -> VideoSet:
         known = self._known().values()

@@ -53,8 +53,7 @@ EXAMPLES = examples(
 
 def index(
     paths: Annotated[
-        list[Path],
-        argument("PATH...", "Videos, folders of videos, folders of numbered frames."),
+        list[Path], argument("PATH...", "Videos, folders of videos, folders of numbered frames.")
     ],
     db: Db = None,
     model: Model = None,
@@ -263,10 +262,7 @@ WATCH_EXAMPLES = examples(
 
 
 def watch(
-    paths: Annotated[
-        list[Path],
-        argument("FOLDER...", "Folders, which need not be there yet."),
-    ],
+    paths: Annotated[list[Path], argument("FOLDER...", "Folders, which need not be there yet.")],
     settle: Annotated[
         float, setting("SECONDS", "How long a new file must not change before it is indexed.")
     ] = 10.0,

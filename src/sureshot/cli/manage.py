@@ -120,10 +120,7 @@ def status(
 
 
 def remove(
-    paths: Annotated[
-        list[Path],
-        argument("PATH...", "Videos or folders to remove."),
-    ],
+    paths: Annotated[list[Path], argument("PATH...", "Videos or folders to remove.")],
     exclude: Annotated[
         bool, flag("--exclude", "Also exclude them from later runs of `sureshot index`.")
     ] = False,

@@ -216,9 +216,7 @@ ANSWER_EXAMPLES = examples(
     "sureshot answer evaluate runs/questions/model --root ~/MSRVTT-QA --videos ~/MSRVTT/videos",
     "sureshot answer evaluate runs/questions/model --root ~/MSRVTT-QA --against published",
 )
-ASK_EXAMPLES = examples(
-    'sureshot answer ask runs/questions/model party.mp4 "who is singing?"',
-)
+ASK_EXAMPLES = examples('sureshot answer ask runs/questions/model party.mp4 "who is singing?"')
 
 answer = typer.Typer(
     help="Answer questions about videos (single-word answers seen in training).",
@@ -271,10 +269,7 @@ def answer_evaluate(
 @answer.command(epilog=ASK_EXAMPLES)
 def ask(
     model: AnswerModel,
-    video: Annotated[
-        Path,
-        argument("VIDEO", "A video, a photo or a folder of frames."),
-    ],
+    video: Annotated[Path, argument("VIDEO", "A video, a photo or a folder of frames.")],
     question: Annotated[str, argument("QUESTION", "What you want to know.")],
     limit: Annotated[int, setting("N", "Answers at most.", "--limit", "-k", min=1, max=1000)] = 5,
     device: Device = None,
@@ -468,14 +463,13 @@ def synthetic(
 
 EXPERTS_EXAMPLES = examples(
     "sureshot experts audio=Audio_MSRVTT_new.pickle scene=densenet161-avg.pickle "
-    "--to ~/MSRVTT/experts",
+    "--to ~/MSRVTT/experts"
 )
 
 
 def experts(
     files: Annotated[
-        list[str],
-        argument("[NAME=]FILE...", "Pickles; NAME is that of the file if left out."),
+        list[str], argument("[NAME=]FILE...", "Pickles; NAME is that of the file if left out.")
     ],
     to: Annotated[Path, setting("DIR", "Folder of experts.")],
     as_json: Json = False,

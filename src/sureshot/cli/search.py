@@ -245,7 +245,6 @@ class _Desk:
 
 
 def _meaning(keys: str) -> str:
-    """What each key means."""
     return ", ".join(f"{key} {_KEYS[key][1]}" for key in keys)
 
 
@@ -294,7 +293,6 @@ def converse(searcher: "Searcher", options: dict[str, Any], *, as_json: bool, da
 
 
 def _typed() -> Iterator[str]:
-    """The lines typed at the prompt."""
     with contextlib.suppress(ImportError):  # not on Windows, whose terminals edit lines themselves
         import readline  # noqa: F401 - gives `input` its editing and its history
     typer.echo("Type a query; an empty line or Ctrl-D ends.", err=True)
@@ -457,7 +455,6 @@ def _is_dated(sort: str, chosen: Mapping[str, Any]) -> bool:
 
 
 def _print(answers: "Iterable[Answer]", as_json: bool, dated: bool) -> None:
-    """Print answers as they come."""
     if as_json:
         for answer in answers:
             terminal.print_json(answer.to_dict())

@@ -104,13 +104,7 @@ Since = Annotated[
 ]
 Until = Annotated[str | None, setting("DATE", "Only videos recorded on this day or before.")]
 Chosen = dict[str, Any]  # which videos: see `choosing_videos`
-_CHOOSING = {
-    "folder": Folder,
-    "longer": Longer,
-    "shorter": Shorter,
-    "since": Since,
-    "until": Until,
-}
+_CHOOSING = {"folder": Folder, "longer": Longer, "shorter": Shorter, "since": Since, "until": Until}
 
 
 def choosing_videos(command: Callable[..., int]) -> Callable[..., int]:

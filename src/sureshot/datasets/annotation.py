@@ -211,7 +211,6 @@ class _Array:
 
 
 def _shaped(content: Any, kind: _Type, shape: Any, order: str) -> Shaped[np.ndarray, "..."]:
-    """The array of these bytes."""
     if isinstance(content, str):  # bytes, as Python 2 wrote them
         content = content.encode("latin1")
     dtype = kind.numpy()
@@ -226,7 +225,6 @@ def _scalar(kind: _Type, content: Any) -> Any:
 
 
 def _with_arrays(value: Any) -> Any:
-    """The same with arrays in place of their stand-ins."""
     match value:
         case _Array():
             return value.array()

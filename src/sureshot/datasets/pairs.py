@@ -130,7 +130,6 @@ def _path(video: str, bases: list[Path]) -> Path | None:
 
 
 def _rows(file: Path) -> Iterator[_Row]:
-    """All lines of the file, checked."""
     try:
         text = io.StringIO(read_text(file, ANNOTATION), newline="")
     except OSError as error:
@@ -184,7 +183,6 @@ def _json(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _checked(values: Any) -> _Row:
-    """The row of one line."""
     if not isinstance(values, dict):
         raise ValueError(f"it must be a JSON object with video and caption, not {values!r:.80}")
     if None in values:

@@ -500,7 +500,6 @@ def _painted(
 
 
 def _covered(shape: str, at: _Point, radius: float) -> Bool[np.ndarray, "side side"]:
-    """The pixels of a shape."""
     down, right = _MIDDLES[:, None] - at[0], _MIDDLES[None] - at[1]
     far = np.hypot(down, right)
     match shape:

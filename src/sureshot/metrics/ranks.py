@@ -101,14 +101,12 @@ def video_ranks(
 def relevant_ranks(
     similarity: Float[np.ndarray, "queries candidates"],
     relevant: Bool[np.ndarray, "queries candidates"],
-    *,
-    ties: Ties = "mean",
 ) -> Float64[np.ndarray, " queries"]:
     """Rank of each query's best relevant candidate, 1 the best, where several may be relevant.
 
     rank = 1 + number of candidates that are not relevant and score higher than the best relevant
-    one + a share of those that score the same, as in `text_ranks`. Rows are queries: for videos as
-    queries give both matrices turned over.
+    one + half of those that score the same. Rows are queries: for videos as queries give both
+    matrices turned over.
 
     Examples:
         >>> scores = np.array([[0.9, 0.8, 0.7], [0.2, 0.4, 0.4]])
@@ -126,7 +124,7 @@ def relevant_ranks(
     for part in row_blocks(*similarity.shape):
         rows, right = similarity[part], relevant[part]
         best = rows.max(1, where=right, initial=-np.inf)[:, None]
-        ranks[part] = _rank((rows > best).sum(1), ((rows == best) & ~right).sum(1), ties)
+        ranks[part] = _rank((rows > best).sum(1), ((rows == best) & ~right).sum(1), "mean")
     return ranks
 
 

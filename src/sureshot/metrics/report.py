@@ -264,7 +264,6 @@ def report(
         similarity: raw scores, higher is better; cosines not yet scaled if ``post`` is used, since
             its scales are those published for cosines.
         title: title of the protocol: which data, which split, what is left out.
-        dataset: name of the data set; needed for printed rows.
         split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
         trained_on: data sets, joined by " + ".
         against: methods whose printed rows are shown below ours.

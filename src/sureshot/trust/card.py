@@ -158,9 +158,9 @@ class Depths:
         old, share = np.array(self.scores), np.array(self.weights) / sum(self.weights)
         all_depths, all_weights = [old, depths[known]], [worth * share, weights[known]]
         for depth, weight in zip(depths[~known], weights[~known], strict=True):
-            deeper = np.maximum(old, depth), share * (old > depth)
-            if deeper[1].any():
-                all_weights[0] = all_weights[0] + weight * deeper[1] / deeper[1].sum()
+            deeper = share * (old > depth)
+            if deeper.any():
+                all_weights[0] = all_weights[0] + weight * deeper / deeper.sum()
             else:
                 all_depths.append(np.array([depth]))
                 all_weights.append(np.array([weight]))

@@ -200,9 +200,7 @@ def fit_card(
             the background and the number of words are known.
         of: number of the data set of each gallery: several kinds of queries may be about the same
             videos. None: each is of another one.
-        model: fingerprint of what gave the scores.
-        bank: fingerprint of the hub correction; None without one.
-        source, photos: as of `sureshot.trust.card.Validity`.
+        model, bank, source, photos: as of `sureshot.trust.card.Validity`.
 
     Raises:
         SureshotError: fewer than 50 queries with a right video.

@@ -262,7 +262,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         check_length(start, end)
         record = _file(session, video)
         last = _ending(record, start, end)
-        made = cut_film(cache, record, start, last, session.store().settings.frame_rate)
+        made = cut_film(session, cache, record, start, last)
         return Clip(path=printable(made), name=export_name(record.path, start, last, 1))
 
     # A filter that is misspelt would filter nothing, and the agent would not know.

@@ -179,10 +179,10 @@ class ClipCache:
                         f"A film to play cannot be written to {plain(self.folder)}: {error}."
                     ) from None
                 if not self._evict(0):
-                    break
-        raise DiskFullError(
-            f"There is no room for a film to play in {plain(self.folder)}; free some space there."
-        )
+                    raise DiskFullError(
+                        f"There is no room for a film to play in {plain(self.folder)}; free some "
+                        "space there."
+                    ) from None
 
     def _evict(self, size: int, but: Path | None = None) -> bool:
         """Delete old films, and the oldest until so many bytes are left; whether any was."""
@@ -314,8 +314,7 @@ async def cut_out(
     """A moment as an mp4 to keep, cut to the frame."""
     check_length(start, end)
     record = await session.files.run(request, lambda: session.file(name))
-    rate = session.store().settings.frame_rate
-    path = await session.clips.run(request, lambda: cut_film(cache, record, start, end, rate))
+    path = await session.clips.run(request, lambda: cut_film(session, cache, record, start, end))
     last = max(start, min(end, record.duration))
     return file_reply(request, path, MP4, export_name(record.path, start, last, rank))
 
@@ -326,8 +325,11 @@ def check_length(start: float, end: float) -> None:
         raise QueryError(f"Cut out more than 0 and at most {_LONGEST:g} seconds at once.")
 
 
-def cut_film(cache: ClipCache, record: VideoRecord, start: float, end: float, rate: float) -> Path:
-    """A moment as an mp4 in the cache; ``rate`` is frames per second of a folder of frames."""
+def cut_film(
+    session: Session, cache: ClipCache, record: VideoRecord, start: float, end: float
+) -> Path:
+    """A moment as an mp4 in the cache."""
+    rate = session.store().settings.frame_rate
     return cache.film(
         record.id,
         f"cut {start:.3f} {end:.3f} {rate} {stamp_of(record.path)}",

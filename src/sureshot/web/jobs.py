@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from pydantic import BaseModel, Field
 from starlette.responses import Response, StreamingResponse
 
@@ -28,6 +28,7 @@ from sureshot.web.schema import (
     ErrorValues,
     NotFoundError,
     Reason,
+    field,
     json_reply,
     replies,
 )
@@ -257,9 +258,7 @@ router = APIRouter(tags=["indexing"])
 @queued("files")
 def folders(
     roots: RootsOf,
-    folder: Annotated[
-        str | None, Query(description="Folder to look into; none for the roots.")
-    ] = None,
+    folder: Annotated[str | None, field("Folder to look into; none for the roots.")] = None,
 ) -> FoldersReply:
     """Folders that may be indexed."""
     return roots.below(folder)

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi import Path as InPath
 from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
@@ -33,6 +33,7 @@ from sureshot.web.schema import (
     FilmReply,
     error_reply,
     errors,
+    field,
     replies,
 )
 from sureshot.web.session import NO_ROOM, Session, SessionOf, of_app, queued
@@ -218,14 +219,10 @@ def _is_full(error: BaseException | None) -> bool:
 
 CacheOf = Annotated[ClipCache, of_app("cache")]
 Id = Annotated[str, InPath(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
-At = Annotated[float, Query(description="Second that is looked for.", ge=0, le=1e7)]
-Start = Annotated[
-    float | None, Query(description="Second at which the moment begins.", ge=0, le=1e7)
-]
-End = Annotated[float | None, Query(description="Second at which it ends.", ge=0, le=1e7)]
-Converted = Annotated[
-    bool, Query(description="Convert it, for a browser that cannot play the file as it is.")
-]
+At = Annotated[float, field("Second that is looked for.", ge=0, le=1e7)]
+Start = Annotated[float | None, field("Second at which the moment begins.", ge=0, le=1e7)]
+End = Annotated[float | None, field("Second at which it ends.", ge=0, le=1e7)]
+Converted = Annotated[bool, field("Convert it, for a browser that cannot play the file as it is.")]
 
 router = APIRouter(tags=["media"])
 _film_codes: dict[int | str, dict[str, Any]] = {
@@ -270,7 +267,7 @@ async def media(
     start: Start = None,
     end: End = None,
     first: Annotated[
-        bool, Query(description="Of a film that must be made only the seconds seen first.")
+        bool, field("Of a film that must be made only the seconds seen first.")
     ] = False,
     converted: Converted = False,
 ) -> Response:
@@ -307,9 +304,9 @@ async def cut_out(
     session: SessionOf,
     cache: CacheOf,
     name: Id,
-    start: Annotated[float, Query(description="Seconds.", ge=0, le=1e7)],
-    end: Annotated[float, Query(description="Seconds.", gt=0, le=1e7)],
-    rank: Annotated[int, Query(description="First part of the file name.", ge=1, le=9999)] = 1,
+    start: Annotated[float, field("Seconds.", ge=0, le=1e7)],
+    end: Annotated[float, field("Seconds.", gt=0, le=1e7)],
+    rank: Annotated[int, field("First part of the file name.", ge=1, le=9999)] = 1,
 ) -> Response:
     """A moment as an mp4 to keep, cut to the frame."""
     check_length(start, end)

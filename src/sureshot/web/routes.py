@@ -34,6 +34,7 @@ from sureshot.web.schema import (
     VideoReply,
     VideosReply,
     errors,
+    field,
     json_reply,
     replies,
 )
@@ -41,10 +42,10 @@ from sureshot.web.session import Session, SessionOf, WorkQueue, of_app, queued
 
 _MOST = 300  # hits of one query on all pages; copies of more take seconds, and others wait
 
-VideoId = Annotated[str, Query(description="Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
-At = Annotated[float | None, Query(description="Seconds into the video.", ge=0, le=1e7)]
+VideoId = Annotated[str, field("Id of an indexed video.", pattern=r"^[0-9a-f]{32}$")]
+At = Annotated[float | None, field("Seconds into the video.", ge=0, le=1e7)]
 Cursor = Annotated[
-    str | None, Query(description="`next` of the page before.", pattern=r"^[0-9]{1,3}-[0-9]{1,4}$")
+    str | None, field("`next` of the page before.", pattern=r"^[0-9]{1,3}-[0-9]{1,4}$")
 ]
 
 
@@ -54,34 +55,24 @@ class ChosenVideos:
 
     folder: Annotated[
         str | None,
-        Query(
-            description="Only videos at or below this path, or in folders of this name.",
-            max_length=4096,
-        ),
+        field("Only videos at or below this path, or in folders of this name.", max_length=4096),
     ] = None
-    longer: Annotated[
-        float | None, Query(description="Least seconds of a video.", ge=0, le=1e9)
-    ] = None
-    shorter: Annotated[
-        float | None, Query(description="Most seconds of a video.", ge=0, le=1e9)
-    ] = None
-    since: Annotated[date | None, Query(description="Recorded on this day or later.")] = None
-    until: Annotated[date | None, Query(description="Recorded on this day or before.")] = None
+    longer: Annotated[float | None, field("Least seconds of a video.", ge=0, le=1e9)] = None
+    shorter: Annotated[float | None, field("Most seconds of a video.", ge=0, le=1e9)] = None
+    since: Annotated[date | None, field("Recorded on this day or later.")] = None
+    until: Annotated[date | None, field("Recorded on this day or before.")] = None
 
 
 @dataclass(frozen=True, slots=True)
 class SearchOptions(ChosenVideos):
     """The options of every search."""
 
-    limit: Annotated[int, Query(description="Hits of a page.", ge=1, le=100)] = 10
+    limit: Annotated[int, field("Hits of a page.", ge=1, le=100)] = 10
     sort: Annotated[
-        Literal["best", "date"],
-        Query(description="Hits of a page: the best first, or the newest video first."),
+        Literal["best", "date"], field("Hits of a page: the best first, or the newest video first.")
     ] = "best"
-    per_video: Annotated[
-        int | None, Query(description="Hits per video at most.", ge=1, le=1000)
-    ] = None
-    merge_copies: Annotated[bool, Query(description="Show near-copies as one hit.")] = True
+    per_video: Annotated[int | None, field("Hits per video at most.", ge=1, le=1000)] = None
+    merge_copies: Annotated[bool, field("Show near-copies as one hit.")] = True
 
 
 Options = Annotated[SearchOptions, Depends()]
@@ -92,26 +83,20 @@ router = APIRouter()
 async def search(
     request: Request,
     session: SessionOf,
-    q: Annotated[str, Query(description="What to look for, in a sentence.", max_length=100_000)],
+    q: Annotated[str, field("What to look for, in a sentence.", max_length=100_000)],
     options: Options,
     cursor: Cursor = None,
     coverage: Annotated[
-        float,
-        Query(description="Target chance that the plausible hits contain a match.", gt=0, lt=1),
+        float, field("Target chance that the plausible hits contain a match.", gt=0, lt=1)
     ] = 0.9,
-    min: Annotated[
-        float, Query(description="Leave out hits that are less likely right.", ge=0, lt=1)
-    ] = 0.0,
+    min: Annotated[float, field("Leave out hits that are less likely right.", ge=0, lt=1)] = 0.0,
     correct: Annotated[
-        bool, Query(description="Replace misspelt words by the nearest that the model knows.")
+        bool, field("Replace misspelt words by the nearest that the model knows.")
     ] = True,
     prior: Annotated[
-        float | None,
-        Query(description="Share of searches that are for what is in the index.", gt=0, le=1),
+        float | None, field("Share of searches that are for what is in the index.", gt=0, le=1)
     ] = None,
-    present: Annotated[
-        bool, Query(description="It is known to be in the index: count that in.")
-    ] = False,
+    present: Annotated[bool, field("It is known to be in the index: count that in.")] = False,
 ) -> Response:
     """Moments that a sentence describes, best first."""
 
@@ -129,9 +114,7 @@ async def like(
     video: VideoId,
     options: Options,
     at: At = None,
-    frame: Annotated[
-        bool, Query(description="Only the frame at that time, not the moment around it.")
-    ] = False,
+    frame: Annotated[bool, field("Only the frame at that time, not the moment around it.")] = False,
     cursor: Cursor = None,
 ) -> Response:
     """Moments that look like a video, like a moment of it, or like one frame of it."""
@@ -158,7 +141,7 @@ async def like_upload(
     session: SessionOf,
     options: Options,
     cursor: Cursor = None,
-    name: Annotated[str, Query(description="What to call it.", max_length=255)] = "photo",
+    name: Annotated[str, field("What to call it.", max_length=255)] = "photo",
 ) -> Response:
     """Moments that look like a photo, whose bytes are the body of the request."""
     data = await request.body()
@@ -222,7 +205,7 @@ def describe(
     video: VideoId,
     text: Annotated[
         list[Annotated[str, Query(max_length=10_000)]],
-        Query(description="Sentences to choose from.", min_length=1, max_length=100),
+        field("Sentences to choose from.", min_length=1, max_length=100),
     ],
     at: At = None,
 ) -> dict[str, Any]:
@@ -247,14 +230,10 @@ def status(session: SessionOf) -> dict[str, Any]:
 def videos(
     session: SessionOf,
     chosen: Annotated[ChosenVideos, Depends()],
-    limit: Annotated[int, Query(description="Videos of a page.", ge=1, le=500)] = 100,
-    cursor: Annotated[
-        str | None, Query(description="`next` of the page before.", max_length=20_000)
-    ] = None,
-    sort: Annotated[
-        Literal["path", "date"], Query(description="By path, or the newest first.")
-    ] = "path",
-    failed: Annotated[bool, Query(description="Also those that could not be indexed.")] = True,
+    limit: Annotated[int, field("Videos of a page.", ge=1, le=500)] = 100,
+    cursor: Annotated[str | None, field("`next` of the page before.", max_length=20_000)] = None,
+    sort: Annotated[Literal["path", "date"], field("By path, or the newest first.")] = "path",
+    failed: Annotated[bool, field("Also those that could not be indexed.")] = True,
 ) -> dict[str, Any]:
     """The videos of the index."""
     store = session.store()
@@ -306,9 +285,7 @@ class RemovedReply(Document):
 def remove(
     session: SessionOf,
     name: Id,
-    exclude: Annotated[
-        bool, Query(description="Also leave it out of what is indexed later.")
-    ] = False,
+    exclude: Annotated[bool, field("Also leave it out of what is indexed later.")] = False,
 ) -> RemovedReply:
     """Remove a video from the index. Its file is not touched."""
     path = session.video(name).path
@@ -328,8 +305,8 @@ async def thumbnail(
     request: Request,
     session: SessionOf,
     name: Id,
-    at: Annotated[float, Query(description="Seconds into the video.", ge=0, le=1e7)] = 0.0,
-    side: Annotated[int, Query(description="Shorter side in pixels.", ge=16, le=720)] = 180,
+    at: Annotated[float, field("Seconds into the video.", ge=0, le=1e7)] = 0.0,
+    side: Annotated[int, field("Shorter side in pixels.", ge=16, le=720)] = 180,
 ) -> Response:
     """What a video shows at one time, as a JPEG."""
 
@@ -438,7 +415,7 @@ LearnerOf = Annotated[Learner, of_app("learner")]
 def judged(
     session: SessionOf,
     learner: LearnerOf,
-    query: Annotated[str, Query(description="A query.", max_length=100_000)] = "",
+    query: Annotated[str, field("A query.", max_length=100_000)] = "",
 ) -> JudgedReply:
     """What was judged so far, of a query and in all."""
     return _judged(session, learner, query)

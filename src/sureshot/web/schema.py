@@ -8,7 +8,7 @@ import typing
 from pathlib import Path
 from typing import Any, Literal
 
-from fastapi import Request
+from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, create_model
 from starlette.exceptions import HTTPException
@@ -24,6 +24,11 @@ from sureshot.text import plain
 
 _JSON = "application/json; charset=utf-8"
 _ENTRY = re.compile(r"^    (\w+(?:, \w+)*): (.+(?:\n {8,}.+)*)", re.M)
+
+
+def field(description: str, **limits: Any) -> Any:
+    """A field of an address, see `fastapi.Query`."""
+    return Query(description=description, **limits)
 
 
 class Document(BaseModel):

@@ -19,6 +19,8 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+PerQuery = Bool[np.ndarray, " queries"]
+
 
 class Moments(NamedTuple):
     """Some moments: the number of the video of each, and seconds; a whole video has 0 and inf."""
@@ -46,9 +48,7 @@ def overlap(
     return np.where(whole | (union == 0), same, ratio).astype(np.float64)
 
 
-def rejection_f1(
-    rejected: Bool[np.ndarray, " queries"], absent: Bool[np.ndarray, " queries"]
-) -> float:
+def rejection_f1(rejected: PerQuery, absent: PerQuery) -> float:
     """F1 of rejecting the queries without an answer (Rej-F1); 0 where there is nothing to reject.
 
     Examples:
@@ -60,9 +60,7 @@ def rejection_f1(
 
 
 def generalized_miou(
-    overlaps: Float[np.ndarray, "queries k"],
-    rejected: Bool[np.ndarray, " queries"],
-    absent: Bool[np.ndarray, " queries"],
+    overlaps: Float[np.ndarray, "queries k"], rejected: PerQuery, absent: PerQuery
 ) -> float:
     """Mean over all queries of what each is answered with (G-mIoU@k).
 

@@ -15,6 +15,7 @@ from sureshot.metrics.ranks import row_blocks
 
 Weights = Float64[np.ndarray, "draws queries"]
 Values = Float[np.ndarray, " queries"] | Bool[np.ndarray, " queries"]
+Clusters = Integer[np.ndarray, " queries"]  # number of the video of each
 Statistic = Callable[[Weights], Float64[np.ndarray, " draws"]]
 
 
@@ -91,7 +92,7 @@ def median_of(values: Float[np.ndarray, " queries"]) -> Statistic:
 
 def intervals(
     statistics: Mapping[str, Statistic],
-    cluster: Integer[np.ndarray, " queries"],
+    cluster: Clusters,
     rng: np.random.Generator,
     *,
     resamples: int = 1000,
@@ -109,7 +110,6 @@ def intervals(
     Args:
         statistics: functions of weights, such as `mean_of`, by name. Resamples of which one says
             NaN are left out.
-        cluster: number of the video that each query belongs to.
     """
     names, video = np.unique(cluster, return_inverse=True)
     if len(names) < 2:
@@ -134,11 +134,7 @@ def intervals(
 
 
 def interval(
-    statistic: Statistic,
-    cluster: Integer[np.ndarray, " queries"],
-    rng: np.random.Generator,
-    *,
-    resamples: int = 1000,
+    statistic: Statistic, cluster: Clusters, rng: np.random.Generator, *, resamples: int = 1000
 ) -> Interval:
     """95 % percentile interval of one statistic; see `intervals`.
 

@@ -15,7 +15,6 @@ from sureshot.cli.terminal import (
     Bar,
     Db,
     Device,
-    Engine,
     Json,
     Model,
     argument,
@@ -35,6 +34,14 @@ from sureshot.text import counted, duration, plain
 if TYPE_CHECKING:
     from sureshot.library.index_result import Indexed
 
+Engine = Annotated[
+    str | None,
+    setting(
+        "NAME",
+        "onnxruntime, openvino or torch: what computes the bundled model's frames.",
+        shown="$SURESHOT_ENGINE, else the first that works",
+    ),
+]
 Decoded = Literal["auto", "all", "keyframes"]
 Words = Literal["none", "subtitles", "all"]
 _WORTH_SAYING = 10.0  # seconds: a few clips are not worth a sentence

@@ -12,33 +12,29 @@ import typer
 from sureshot.cli.terminal import (
     Bar,
     Cache,
-    Data,
     Device,
     Experts,
     Ids,
     Json,
     Label,
-    ModelArgument,
     Protocol,
-    Root,
-    SplitName,
     VideoFolder,
     argument,
     console,
     examples,
     flag,
-    model,
     print_json,
     print_result,
     setting,
 )
-from sureshot.paths import expand
+from sureshot.paths import absolute_model, expand
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
     from sureshot.research.training.loop import TrainingResult
 
 _T = TypeVar("_T")
+SplitName = Annotated[str, setting("NAME", "test, val or train.")]
 RecipeFile = Annotated[Path, argument("RECIPE", "A TOML file.")]
 RunFolder = Annotated[Path | None, setting("DIR", "Folder of the run.", shown="runs/RECIPE")]
 Settings = Annotated[
@@ -56,9 +52,14 @@ EXAMPLES = examples(
 )
 
 
+def model(name: str) -> str:
+    """What the argument MODEL means; help shows the name of this function as its type."""
+    return absolute_model(name)
+
+
 def _split(
-    data: Data,
-    root: Root,
+    data: Annotated[str, setting("NAME", "Dataset: msrvtt, msvd, … or pairs.")],
+    root: Annotated[Path, setting("PATH", "Folder of the annotation files.")],
     split: SplitName = "test",
     protocol: Protocol = None,
     videos: VideoFolder = None,
@@ -159,7 +160,9 @@ EVALUATE_EXAMPLES = examples(
 
 @_calls("evaluate", _split)
 def evaluate(
-    model: ModelArgument,
+    model: Annotated[
+        str, argument("MODEL", "Folder of a checkpoint, or an encoder's name.", parser=model)
+    ],
     frames: Frames = None,
     post: Annotated[
         list[str] | None,

@@ -25,7 +25,6 @@ from sureshot.cli.terminal import (
     Db,
     Device,
     Json,
-    Limit,
     MistypedError,
     Model,
     argument,
@@ -307,6 +306,7 @@ def _typed() -> Iterator[str]:
         yield line
 
 
+Limit = Annotated[int, setting("N", "How many hits.", "--limit", "-k", min=1, max=10_000)]
 _QUERY = argument("QUERY", "What to look for, in a sentence.")
 Sort = Annotated[str, setting("ORDER", "best first, or these hits by date, newest first.")]
 PerVideo = Annotated[

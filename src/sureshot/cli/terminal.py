@@ -30,7 +30,7 @@ from sureshot.library.results import (
     absence,
     json_text,
 )
-from sureshot.paths import absolute_model, expand
+from sureshot.paths import expand
 from sureshot.text import plain, time_left, time_range, timecode
 
 if TYPE_CHECKING:
@@ -81,19 +81,10 @@ Model = Annotated[
     ),
 ]
 Device = Annotated[str | None, setting("NAME", "cpu, cuda, …", shown="a GPU if there is one")]
-Engine = Annotated[
-    str | None,
-    setting(
-        "NAME",
-        "onnxruntime, openvino or torch: what computes the bundled model's frames.",
-        shown="$SURESHOT_ENGINE, else the first that works",
-    ),
-]
 Cache = Annotated[
     Path | None, setting("DIR", "Where to keep encoded features.", shown="your cache folder")
 ]
 Json = Annotated[bool, flag("--json", "Print JSON for programs (docs/json.md).")]
-Limit = Annotated[int, setting("N", "How many hits.", "--limit", "-k", min=1, max=10_000)]
 Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
     str | None, setting("DIR", "Only videos in this folder: a path, or just its name.")
 ]
@@ -127,17 +118,6 @@ def choosing_videos(command: Callable[..., int]) -> Callable[..., int]:
     return run
 
 
-def model(name: str) -> str:
-    """What the argument MODEL means; help shows the name of this function as its type."""
-    return absolute_model(name)
-
-
-# Of a data set and of a run.
-ModelArgument = Annotated[
-    str, argument("MODEL", "Folder of a checkpoint, or an encoder's name.", parser=model)
-]
-Data = Annotated[str, setting("NAME", "Dataset: msrvtt, msvd, … or pairs.")]
-SplitName = Annotated[str, setting("NAME", "test, val or train.")]
 Protocol = Annotated[str | None, setting("NAME", "Which protocol of the dataset.")]
 VideoFolder = Annotated[Path | None, setting("DIR", "Folder of the videos.")]
 Ids = Annotated[Path | None, setting("FILE", "Only these videos, one id per line.")]
@@ -145,7 +125,6 @@ Label = Annotated[str | None, setting("NAME", "Name for a protocol of your own."
 Experts = Annotated[
     Path | None, setting("DIR", "Folder of expert features, if the model uses any.")
 ]
-Root = Annotated[Path, setting("PATH", "Folder of the annotation files.")]
 
 
 class MistypedError(ArgumentError):

@@ -447,11 +447,10 @@ class Calibration:
         return sigmoid(self.present.logit(query_signals(scores, about)) + odds)
 
     def called_absent(
-        self, scores: Scores, about: QueryContext = UNKNOWN, *, prior: float | None = None
+        self, scores: Scores, about: QueryContext = UNKNOWN
     ) -> Bool[np.ndarray, " queries"]:
         """Whether the video of each query is probably not in the gallery, see ``absent_below``."""
-        limits = self.absent_limits(len(scores), about)
-        return self.p_present(scores, about, prior=prior) < limits
+        return self.p_present(scores, about) < self.absent_limits(len(scores), about)
 
     def absent_limits(self, queries: int, about: QueryContext = UNKNOWN) -> PerQuery:
         """The one of ``absent_below`` for each query."""

@@ -150,8 +150,7 @@ def labelled(
     Args:
         scores: finite scores that order all videos of a gallery: similarities, minus the hub
             correction where there is one.
-        video: number of the video, or of the group of near copies, that a query belongs to; of
-            several kinds of queries about the same videos, the same numbers.
+        video: as of `Labelled`; of several kinds of queries about the same videos the same numbers.
     """
     known = [one for one in (about.background, about.words, about.common) if one is not None]
     if scores.shape != relevant.shape or {len(video), *map(len, known)} != {len(scores)}:

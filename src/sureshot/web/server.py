@@ -189,15 +189,9 @@ def run_server(
 ) -> None:
     """Serve an index, which need not be there yet, until Ctrl-C or SIGTERM.
 
-    Args:
-        host: address to listen at; any but loopback needs a password.
-        port: 0 takes any that is free, None 8460, or any if that is taken.
-        names: by which a proxy, or the names of a network, call this machine; they need a password.
-        password_file: its first line is the password, which takes the place of the token.
-        with_token: whether other accounts of this machine are kept out by a token in the address.
-        roots: folders below which the page may index and play; none takes the home folder, and
-            plays all that is indexed.
-        ready: called once the page answers, with its address and one that works once.
+    The options are those of `sureshot serve`; the port None is 8460, or any if that is taken, and
+    a password takes the place of the token. ``ready`` is called once the page answers, with its
+    address and one that works once.
     """
     password = "" if password_file is None else _password(Path(password_file))
     for name in names:

@@ -27,7 +27,7 @@ from sureshot.library.clips import (
     like_frame,
     like_photo,
     part_around,
-    sheet_rows,
+    sheet_row,
     still,
     write_part,
 )
@@ -377,10 +377,10 @@ def shown(row):
 
 
 def test_a_row_shows_the_frames_of_its_hit_and_says_what_it_is(searcher):
-    (row,) = sheet_rows(searcher.search("white", limit=1))
+    (row,) = map(sheet_row, searcher.search("white", limit=1))
     assert row.subtitle.endswith(" · 1 copy elsewhere")
     answer = searcher.search("green", limit=1)
-    (row,) = sheet_rows(answer)
+    (row,) = map(sheet_row, answer)
     assert set(shown(row)) == {"green"}
     assert row.title == "1. scenes.mp4"
     assert row.subtitle == f"0:04-0:08 · score 1.000 · in {answer[0].path.parent.name}"
@@ -394,7 +394,7 @@ def test_of_many_frames_a_dozen_are_drawn_the_best_among_them(searcher, count, b
     times = np.linspace(4.0, 7.9, count)
     at = round(best * (count - 1))
     frames = tuple(FrameScore(t.item(), float(i == at)) for i, t in enumerate(times))
-    (row,) = sheet_rows(replace(answer, hits=(replace(answer[0], frames=frames),)))
+    (row,) = map(sheet_row, replace(answer, hits=(replace(answer[0], frames=frames),)))
     assert max(1, min(count, 12) // 2) <= len(row.frames) <= 12
     assert sum(frame.score for frame in row.frames) == 1.0
     assert [f.time for f in row.frames] == sorted(f.time for f in row.frames)
@@ -408,7 +408,7 @@ def test_a_video_that_vanished_or_broke_gives_a_row_that_says_so(tmp_path):
     (tmp_path / "broken.mp4").write_bytes(b"no video")
     rows = {
         row.title[3:]: row
-        for row in sheet_rows(open_index(tmp_path / "index").search("red", merge_copies=False))
+        for row in map(sheet_row, open_index(tmp_path / "index").search("red", merge_copies=False))
     }
     assert rows["there.mp4"].frames
     assert rows["gone.mp4"].subtitle.endswith("cannot be shown, the video has vanished")
@@ -426,7 +426,7 @@ def test_frames_of_a_folder_come_at_its_rate(tmp_path):
         Image.new("RGB", (32, 24), COLOURS[colour]).save(folder / f"{number}.png")
     index(str(tmp_path / "index"), folder, frame_rate=2.0)
     answer = open_index(tmp_path / "index").search("red", limit=1)
-    (row,) = sheet_rows(answer)
+    (row,) = map(sheet_row, answer)
     assert answer[0].start == pytest.approx(2.0)
     assert set(shown(row)) == {"red"}
     assert np.asarray(answer[0].frame()).mean((0, 1)).argmax() == 0
@@ -436,4 +436,4 @@ def test_frames_of_a_folder_come_at_its_rate(tmp_path):
         (first,) = frames_at(path, [0.0], side=24)
         assert first.mean((0, 1)).argmax() == 0
     shutil.rmtree(folder)
-    assert "cannot be shown" in sheet_rows(answer)[0].subtitle
+    assert "cannot be shown" in sheet_row(answer[0]).subtitle

@@ -87,8 +87,8 @@ def calibrate(
     given, names = known, [Path(labels).name]
     if is_own or in_index:
         own = labels_of_index(searcher.store.location)
-        other = given_labels_of_index(searcher.store.location)
-        other = other if absolute(labels) == own else own
+        elsewhere = given_labels_of_index(searcher.store.location)
+        other = elsewhere if absolute(labels) == own else own
         if other.exists() and other.stat().st_size:
             more, _ = located(read_labels(other), other, videos, skip_unknown=True)
             names.append(other.name)
@@ -104,17 +104,10 @@ def calibrate(
     )
     if file is not None:
         done = done.saved(file)
-        if in_index and not is_own and done.file is not None:
-            _keep(given, Path(labels), searcher)
+        if in_index and absolute(labels) not in (own, elsewhere):
+            write(elsewhere, given)
         searcher.refresh_card()
     return done
-
-
-def _keep(labels: Sequence[Label], source: Path, searcher: Searcher) -> None:
-    """Note the labels from elsewhere that a card was learned from."""
-    file = given_labels_of_index(searcher.store.location)
-    if absolute(source) not in (file, labels_of_index(searcher.store.location)):
-        write(file, labels)
 
 
 def _own_labels(searcher: Searcher) -> Path:
@@ -142,13 +135,10 @@ def card_of_index(searcher: Searcher) -> Path:
 
 
 def forget(searcher: Searcher) -> bool:
-    """Delete the card of an index, so that its model's own is used again.
+    """Delete the card of an index, so that its model's own is used again; whether there was one.
 
     Labels from elsewhere that it was learned from are forgotten as well; what was judged of the
     index stays.
-
-    Returns:
-        Whether there was one.
     """
     file = card_of_index(searcher)
     there = file.exists()
@@ -167,9 +157,9 @@ def _adapted(
     """The card of the model, or what holds for any, moved towards judgements."""
     model, bank = searcher.encoder.fingerprint, searcher.bank
     card, _ = model_card(searcher.encoder.name, model, bank)
-    words, labels = len(labels), [label for label in labels if not label.is_of_words]
-    words -= len(labels)
+    given, labels = len(labels), [label for label in labels if not label.is_of_words]
     if len(labels) < (needed := QUERIES if card is None else JUDGED):
+        words = given - len(labels)
         other = f", or learn from captioned photographs: {option('reference', 'FOLDER')}"
         besides = f" besides {words} about words, which they don't learn from" if words else ""
         raise SureshotError(
@@ -191,21 +181,20 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
     """What a search of pictures finds for a judged query, and what is known of each hit."""
     label = label.of_frames()
     moments, about = searcher.rivals(label.query)
-    timed = {moment.video for moment in label.timed}
-    relevant, seen = set(label.relevant), set[Path]()
-    right = []
+    # Of a right video without times the best moment is meant; nothing is known of others.
+    untimed = set(label.relevant) - {moment.video for moment in label.timed}
+    right, seen = [], set[Path]()
     for moment in moments:
         pieces = (label.verdict(one.path, one.start, one.end) for one in (moment, *moment.pieces))
         verdict = next((one for one in pieces if one is not None), None)
         if any(label.verdict(one.path, one.start, one.end) for one in moment.copies):
             verdict = True  # of copies one is shown, and another may be named
-        if moment.path in seen and moment.path not in timed and moment.path in relevant:
-            verdict = None  # another moment of a right video, which was not named
+        if moment.path in seen & untimed:
+            verdict = None
         seen.add(moment.path)
         right.append(-1 if verdict is None else int(verdict))
-    scores = np.array([moment.score for moment in moments], np.float64)
     return JudgedQuery(
-        scores=scores,
+        scores=np.array([moment.score for moment in moments], np.float64),
         right=np.array(right),
         about=about,
         absent=label.state == "absent",

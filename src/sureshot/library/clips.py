@@ -38,6 +38,7 @@ from sureshot.library.timelines import (
     FORMATS,
     PLAYED,
     check_format,
+    clock,
     read_moment,
     subtitles,
     timelines,
@@ -114,7 +115,6 @@ def export(
     The subtitles of a clip, where its video has some, are written next to it as SubRip.
 
     Args:
-        answer: the answer of a search.
         to: folder of the files; it is made if it is not there.
         format: ``clips``, ``otio``, ``fcpxml``, ``edl``, ``m3u``, ``mpv``, ``csv`` or ``markers``.
         copy: copy the streams as they are, from the keyframe at or before the start of each hit on,
@@ -122,7 +122,6 @@ def export(
         pad: seconds added before and after each hit.
         min: leave out hits that are right with a lower probability than this, and all where
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
-        overwrite: replace files of the same name.
         lines: the words of a video, such as `Searcher.lines`; None writes no subtitles.
 
     Raises:
@@ -186,7 +185,7 @@ def _cut_hits(
             if copy:
                 with naming(hit.path):
                     start = keyframe_before(hit.path, start)
-                ending = f" copy{_container(hit.path)}"
+                ending = f" copy{_CONTAINERS.get(hit.path.suffix.lower(), '.mkv')}"
                 target = folder / export_name(hit.path, start, end, hit.rank, ending)
             _refuse_existing(target, overwrite)
             if copy:
@@ -200,11 +199,7 @@ def _cut_hits(
             continue
         for language, text in said.items():
             sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
-            try:
-                _write(sidecar, text, overwrite)
-                written.append(sidecar)
-            except SureshotError as error:
-                failed.append((sidecar, str(error)))
+            _write(sidecar, text, overwrite, written, failed)
     return written, failed
 
 
@@ -223,22 +218,21 @@ def _list_hits(
     texts, unlisted = timelines(format, moments)
     failed += unlisted
     for name, text in texts.items():
-        try:
-            _write(folder / name, text, overwrite)
-            written.append(folder / name)
-        except SureshotError as error:
-            failed.append((folder / name, str(error)))
+        _write(folder / name, text, overwrite, written, failed)
     return written, failed, [] if format in PLAYED else varying(moments)
 
 
-def _write(target: Path, text: str, overwrite: bool) -> None:
+def _write(target: Path, text: str, overwrite: bool, written: list[Path], failed: _Failed) -> None:
     """Write a text; names of files that are not UTF-8 stay the bytes that they are."""
-    _refuse_existing(target, overwrite)
     try:
+        _refuse_existing(target, overwrite)
         with replace_file(target) as fresh:
             fresh.write_text(text, "utf-8", "surrogateescape", newline="")
+        written.append(target)
+    except SureshotError as error:
+        failed.append((target, str(error)))
     except OSError as error:
-        raise SureshotError(f"cannot be written: {reason_of(error)}") from None
+        failed.append((target, f"cannot be written: {reason_of(error)}"))
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:
@@ -246,15 +240,11 @@ def _refuse_existing(target: Path, overwrite: bool) -> None:
         raise SureshotError(f"exists already; {option('overwrite', True)} replaces it")
 
 
+# Suffix of the container that the streams of a video are copied into.
 _CONTAINERS = {suffix: suffix for suffix in (
     ".mp4", ".mov", ".mkv", ".webm", ".avi", ".mxf", ".ts", ".mts", ".m2ts", ".mpg", ".flv", ".wmv",
     ".asf", ".3gp", ".3g2", ".ogv",
 )} | {".m4v": ".mp4", ".vob": ".mpg"}  # fmt: skip
-
-
-def _container(source: Path) -> str:
-    """Suffix of the container that the streams of a video are copied into."""
-    return _CONTAINERS.get(source.suffix.lower(), ".mkv")
 
 
 def _copy(source: Path, start: float, end: float, target: Path) -> None:
@@ -284,25 +274,17 @@ def export_name(source: Path, start: float, end: float, rank: int, ending: str =
     """A file name for a cut: safe on every system and at most 200 bytes long.
 
     Args:
-        source: the video or folder; its name is kept as far as it is safe and short enough.
-        start: seconds, rounded down to a whole second.
-        end: seconds, rounded up to a whole second.
+        start, end: seconds, rounded down and up to whole ones.
         rank: from 1; puts the files in order.
-        ending: what the name ends with.
 
     Examples:
         >>> export_name(Path("holiday/beach-day.mov"), 725.0, 755.0, 1)
         '01 beach-day 00.12.05-00.12.35.mp4'
     """
-    first, last = math.floor(round(start, 3)), math.ceil(round(end, 3))
-    head, tail = f"{rank:02d} ", f" {_dotted(first)}-{_dotted(last)}{ending}"
+    # With points, as a colon is not allowed in every file name.
+    first, last = math.floor(round(max(start, 0.0), 3)), math.ceil(round(end, 3))
+    head, tail = f"{rank:02d} ", f" {clock(first, '.')}-{clock(last, '.')}{ending}"
     return head + file_name(source.stem, _NAME_BYTES - len(head) - len(tail), "video") + tail
-
-
-def _dotted(seconds: int) -> str:
-    """Hours, minutes and seconds with points, as a colon is not allowed in every file name."""
-    minutes, second = divmod(max(seconds, 0), 60)
-    return f"{minutes // 60:02d}.{minutes % 60:02d}.{second:02d}"
 
 
 LONGEST = 30.0  # seconds of a part that is encoded again
@@ -342,8 +324,7 @@ def film_of(
     """What to play so that a moment of an indexed video is seen, by what its file holds.
 
     Args:
-        at: second that is looked for.
-        start: second at which the moment begins; it lasts until ``end``.
+        at: second that is looked for, in a moment from second ``start`` to ``end``.
         converted: encode it as H.264 even if most browsers play the file as it is.
     """
     if not 0 <= at <= record.duration + 1:
@@ -375,13 +356,9 @@ def part_around(at: float, start: float, end: float, duration: float) -> tuple[f
 
 
 def first_part(film: Film, at: float) -> Film | None:
-    """The seconds of a part that are seen first, which are encoded long before the whole of it.
+    """The part from a second on that is seen first, and encoded long before the whole of it.
 
-    Args:
-        at: second of the video that is looked for.
-
-    Returns:
-        The part from that second on; None where the film is as quickly made, or need not be.
+    None where the film is as quickly made, or need not be.
     """
     if film.playable.way != "clip" or film.end - film.start <= _FIRST:
         return None
@@ -416,17 +393,12 @@ def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
     from PIL import Image
 
     buffer = io.BytesIO()
-    Image.fromarray(_shown(path, at, side, rate)).save(buffer, "JPEG", quality=_QUALITY)
+    Image.fromarray(shown(path, at, side, rate)).save(buffer, "JPEG", quality=_QUALITY)
     return buffer.getvalue()
 
 
 def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Answer:
-    """Moments that look like a photo; ``wanted`` is as for `Searcher.like`.
-
-    Args:
-        data: bytes of an image file.
-        name: what to call it.
-    """
+    """Moments that look like a photo, given as an image file; ``wanted`` as of `Searcher.like`."""
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
         given = Path(folder, "given")
         given.write_bytes(data)
@@ -443,30 +415,24 @@ def like_photo(searcher: Searcher, data: bytes, name: str, **wanted: Any) -> Ans
 
 def like_frame(searcher: Searcher, path: Path, at: float, **wanted: Any) -> Answer:
     """Moments that look like the one frame that a video shows at a time, in seconds."""
-    picture = _shown(path, at, 720, searcher.store.settings.frame_rate)
+    picture = shown(path, at, 720, searcher.store.settings.frame_rate)
     return replace(searcher.like(picture, **wanted), query=at_time(path, at))
 
 
-def _shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
+def shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "height width 3"]:
+    """The frame that a video shows at a time; ``side`` and ``rate`` are those of `still`."""
     with naming(path):
         return frames_at(path, [at], side=side, rate=rate)[0]
 
 
 def draw_hits(answer: Answer, target: Path, *, title: str = "") -> None:
-    """Draw the `sheet_rows` of an answer into a PNG; ``title`` is the line below the query."""
+    """Draw the `sheet_row` of each hit into a PNG; ``title`` is the line below the query."""
     note = title if answer.hits else " ".join(answer.warnings)
-    save_sheet(contact_sheet(answer.query, sheet_rows(answer), note), expand(target))
+    save_sheet(contact_sheet(answer.query, [*map(sheet_row, answer)], note), expand(target))
 
 
-def sheet_rows(answer: Answer) -> list[SheetRow]:
-    """One row per hit: its frames at its time range, each with its own score.
-
-    A video that has vanished or cannot be read any more gives a row that says so.
-    """
-    return [_row(hit) for hit in answer]
-
-
-def _row(hit: Hit) -> SheetRow:
+def sheet_row(hit: Hit) -> SheetRow:
+    """The frames of a hit at its time range, each with its own score; or why there are none."""
     title = f"{hit.rank}. {printable(hit.path.name)}"
     right = f"right {hit.percentage} · " if hit.percentage else ""
     folder = f" · in {printable(hit.path.parent.name)}" if hit.path.parent.name else ""
@@ -485,8 +451,6 @@ def _row(hit: Hit) -> SheetRow:
         images = frames_at(hit.path, times, side=_EXPLAIN_SIDE, rate=hit.frame_rate)
     except VideoError as error:
         return SheetRow(title, f"{subtitle} · cannot be shown, the video {error}", ())
-    shown = tuple(
-        SheetFrame(image, frame.time, frame.score)
-        for image, frame in zip(images, chosen, strict=True)
-    )
-    return SheetRow(title, subtitle, shown)
+    pairs = zip(images, chosen, strict=True)
+    drawn = tuple(SheetFrame(image, frame.time, frame.score) for image, frame in pairs)
+    return SheetRow(title, subtitle, drawn)

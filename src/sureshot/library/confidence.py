@@ -110,8 +110,13 @@ def judged(
     _, right = card.p_right(rows, about, results=None, prior=prior, whole=every)
     limits = card.absent_limits(len(rows), about).tolist()
     members = card.members(rows, coverage, about)
-    warnings = _outgrown(card, about.videos or rows.shape[1])
-    found = []
+    largest, warnings = card.valid_for.largest, list[str]()
+    if (moments := about.videos or rows.shape[1]) > largest:
+        warnings.append(
+            f"{counted(moments, 'moment')} indexed. Percentages were calibrated on at most "
+            f"{largest}, so these may be too high. Judging helps (`sureshot judge`)."
+        )
+    footage, found = "photographs" if card.valid_for.photos else "other videos", []
     for number, (answer, scores) in enumerate(zip(answers, rivals, strict=True)):
         few = None if members is None else int(members[number].sum())
         if few is not None and few > max(1, min(_LONGEST, len(scores) // 2)):
@@ -125,18 +130,17 @@ def judged(
             prior=card.prior if prior is None else prior,
             valid_for=describe_card(card),
             personal=card.is_personal,
-            reference="" if card.may_be_sure else _footage(card),
+            reference="" if card.may_be_sure else footage,
             absent_below=limits[number],
         )
         here = float(present[number])
         absent = here < known.absent_below
         sure = CONFIDENT if card.may_be_sure else np.inf
-        status = status_of(hits, known)
         found.append(
             replace(
                 answer,
                 hits=hits,
-                status="probably not here" if absent else status,
+                status="probably not here" if absent else status_of(hits, known),
                 present=here,
                 answerable="no" if absent else "yes" if here >= sure else "unknown",
                 confidence=known,
@@ -161,20 +165,6 @@ def _with_probabilities(
         replace(hit, probability=share, plausible=None if plausible is None else hit.score >= least)
         for hit, share in zip(hits, shares, strict=True)
     )
-
-
-def _outgrown(card: Calibration, videos: int) -> tuple[str, ...]:
-    if videos <= card.valid_for.largest:
-        return ()
-    return (
-        f"{counted(videos, 'moment')} indexed. Percentages were calibrated on at most "
-        f"{card.valid_for.largest}, so these may be too high. Judging helps (`sureshot judge`).",
-    )
-
-
-def _footage(card: Calibration) -> str:
-    """What a card was learned on, in a word."""
-    return "photographs" if card.valid_for.photos else "other videos"
 
 
 def describe_card(card: Calibration) -> str:

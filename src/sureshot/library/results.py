@@ -242,16 +242,14 @@ class Hit:
         """
         from PIL import Image
 
-        from sureshot.media.video import frames_at, naming
+        from sureshot.library.clips import shown
 
         time = self.peak if at is None else at
         if not 0 <= time < math.inf:
             raise ArgumentError(f"at is {time:g}; give seconds, 0 or more.")
         if side < 1:
             raise ArgumentError(f"side is {side}; give 1 pixel or more.")
-        with naming(self.path):
-            (pixels,) = frames_at(self.path, [time], side=side, rate=self.frame_rate)
-        return Image.fromarray(pixels)
+        return Image.fromarray(shown(self.path, time, side, self.frame_rate))
 
     def clip(self, to: str | Path, *, pad: float = 0.0, overwrite: bool = False) -> Path:
         """Cut the moment into an mp4, exact to the frame; where it is.

@@ -120,12 +120,11 @@ def read_moment(hit: Hit, query: str, start: float, end: float) -> Moment:
 
 def write_otio(title: str, moments: Sequence[Moment]) -> str:
     """A timeline of OpenTimelineIO, with a track of pictures and one of sound."""
-    tracks = []
-    for kind in ("Video", "Audio"):
-        heard = kind == "Video" or any(moment.counted.sound for moment in moments)
-        children = [_otio_clip(moment, kind) for moment in moments]
-        if heard:
-            tracks.append({"OTIO_SCHEMA": "Track.1", "kind": kind, "children": children})
+    kinds = ["Video", "Audio"] if any(m.counted.sound for m in moments) else ["Video"]
+    clips = {kind: [_otio_clip(moment, kind) for moment in moments] for kind in kinds}
+    tracks = [
+        {"OTIO_SCHEMA": "Track.1", "kind": k, "children": those} for k, those in clips.items()
+    ]
     stack = {"OTIO_SCHEMA": "Stack.1", "name": "tracks", "children": tracks}
     values = {"OTIO_SCHEMA": "Timeline.1", "name": title, "tracks": stack}
     return json.dumps(values, indent=1, ensure_ascii=False) + "\n"
@@ -134,13 +133,11 @@ def write_otio(title: str, moments: Sequence[Moment]) -> str:
 def _otio_clip(moment: Moment, kind: str) -> dict[str, Any]:
     timing, (first, last) = moment.counted, moment.frames
 
+    time = {"OTIO_SCHEMA": "RationalTime.1", "rate": float(timing.rate)}
+
     def frames(start: int, count: int) -> dict[str, Any]:
-        rate = float(timing.rate)
-        return {
-            "OTIO_SCHEMA": "TimeRange.1",
-            "start_time": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": start},
-            "duration": {"OTIO_SCHEMA": "RationalTime.1", "rate": rate, "value": count},
-        }
+        ends = {"start_time": time | {"value": start}, "duration": time | {"value": count}}
+        return {"OTIO_SCHEMA": "TimeRange.1", **ends}
 
     source = frames(timing.first + first, last - first)
     if kind == "Audio" and not timing.sound:
@@ -178,6 +175,7 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     for moment in moments:
         timing = moment.counted
         shape = timing.rate, timing.width, timing.height, timing.pixel
+        pixel = timing.pixel.as_integer_ratio()
         if shape not in formats:
             formats[shape] = f"r{len(formats) + len(assets) + 1}"
             ElementTree.SubElement(
@@ -187,7 +185,9 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
                 frameDuration=_seconds(1, timing.rate),
                 width=str(timing.width),
                 height=str(timing.height),
-                attrib={} if timing.pixel == 1 else _pixel(timing.pixel),
+                attrib={}
+                if timing.pixel == 1
+                else {"paspH": str(pixel[0]), "paspV": str(pixel[1])},
             )
         if moment.hit.path not in assets:
             assets[moment.hit.path] = f"r{len(formats) + len(assets) + 1}"
@@ -248,17 +248,9 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     return head + ElementTree.tostring(root, encoding="unicode") + "\n"
 
 
-def _pixel(ratio: Fraction) -> dict[str, str]:
-    """The shape of pixels as FCPXML writes it."""
-    return {"paspH": str(ratio.numerator), "paspV": str(ratio.denominator)}
-
-
 def _seconds(frames: int, rate: Fraction) -> str:
     """So many frames as FCPXML writes them: a fraction of seconds that ends on a frame."""
-    time = frames / rate
-    return (
-        f"{time.numerator}s" if time.denominator == 1 else f"{time.numerator}/{time.denominator}s"
-    )
+    return f"{frames / rate}s"
 
 
 def write_edl(title: str, moments: Sequence[Moment]) -> str:
@@ -323,9 +315,8 @@ def write_m3u(title: str, moments: Sequence[Moment]) -> str:
 _NO_LINE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 
-def write_mpv(title: str, moments: Sequence[Moment]) -> str:
+def write_mpv(_title: str, moments: Sequence[Moment]) -> str:
     """A list of edits of mpv, which plays the moments as one film."""
-    del title
     lines = ["# mpv EDL v0"]
     for moment in moments:
         span = f"start={moment.played[0]:.3f},length={moment.end - moment.start:.3f}"
@@ -345,9 +336,8 @@ _COLUMNS = (
 )
 
 
-def write_csv(title: str, moments: Sequence[Moment]) -> str:
+def write_csv(_title: str, moments: Sequence[Moment]) -> str:
     """A table of the moments with times and timecodes."""
-    del title
     table = io.StringIO()
     rows = csv.writer(table, lineterminator="\n")
     rows.writerow(_COLUMNS)
@@ -378,16 +368,20 @@ def subtitles(lines: Sequence[Line], start: float, end: float) -> dict[str, str]
         if line.source == source:
             language = re.sub(r"[^A-Za-z0-9-]", "", line.language)
             cues = texts.setdefault(language, [])
-            times = (_clock(min(max(t, start), end) - start) for t in (line.start, line.end))
+            times = (_subrip_time(min(max(t, start), end) - start) for t in (line.start, line.end))
             cues.append(f"{len(cues) + 1}\n{' --> '.join(times)}\n{plain(line.text)}\n")
     return {language: "\n".join(cues) for language, cues in texts.items()}
 
 
-def _clock(seconds: float) -> str:
-    """Hours, minutes, seconds and milliseconds as SubRip has them."""
+def _subrip_time(seconds: float) -> str:
     whole, thousandths = divmod(round(seconds * 1000), 1000)
-    minutes, second = divmod(whole, 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}:{second:02},{thousandths:03}"
+    return f"{clock(whole)},{thousandths:03}"
+
+
+def clock(seconds: int, mark: str = ":") -> str:
+    """Hours, minutes and seconds of two digits each."""
+    minutes, second = divmod(seconds, 60)
+    return mark.join(f"{number:02}" for number in (minutes // 60, minutes % 60, second))
 
 
 PLAYED = ("m3u", "mpv")  # by seconds; all others but csv count frames

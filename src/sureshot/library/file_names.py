@@ -10,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sureshot.errors import StoreError
-from sureshot.library.results import NameMatch
-from sureshot.media.discover import is_away, is_gone
+from sureshot.library.results import NameMatch, looked_for
 from sureshot.paths import video_id
 from sureshot.store.index import Store
 from sureshot.store.rows import from_text, to_text
@@ -77,7 +76,8 @@ class FileNames:
         folders = pc.replace_substring_regex(pc.filter(paths, by_folder), "/[^/]*$", "")
         counts = {row["values"]: row["counts"] for row in pc.value_counts(folders).to_pylist()}
         shown = [NameMatch(from_text(name), counts[name]) for name in sorted(counts)[:_SHOWN]]
-        shown += [_video(name) for name in sorted(own)[: _SHOWN - len(shown)]]
+        files = map(from_text, sorted(own)[: _SHOWN - len(shown)])
+        shown += [NameMatch(path, **looked_for(path)) for path in files]
         return tuple(shown), len(counts) + len(own)
 
     def _read(self) -> tuple[Any, Any]:
@@ -132,9 +132,3 @@ def _within(paths: Any, names: Any, selection: Selection | None) -> tuple[Any, A
         below = pc.starts_with(paths, top.rstrip("/") + "/")
         chosen = pc.or_(below, pc.equal(paths, top))
     return pc.filter(paths, chosen), pc.filter(names, chosen)
-
-
-def _video(name: str) -> NameMatch:
-    path = from_text(name)
-    gone = is_gone(path)
-    return NameMatch(path=path, missing=gone, away=gone and is_away(path))

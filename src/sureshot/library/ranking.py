@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, UInt8
 
 from sureshot.errors import QueryError, option
 from sureshot.library.query_checks import parse_share
-from sureshot.library.results import Copy, FrameScore, Hit, NameMatch, Piece
+from sureshot.library.results import Copy, FrameScore, Hit, NameMatch, Piece, looked_for
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.signature import Patterns
 from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
@@ -372,6 +372,11 @@ class Query:
         if self.prior is not None:
             checked_prior(self.prior)
 
+    @property
+    def skips_pictures(self) -> bool:
+        """Whether only names, or only words, are searched."""
+        return self.only_names or bool(self.phrase)
+
     def is_about(self, moment: Moment) -> bool:
         """Whether a moment is the very one that more like it is looked for."""
         at = self.at
@@ -458,8 +463,7 @@ class Ranking:
                     [(copy.path, copy.start, copy.end, copy.gone) for copy in moment.copies]
                 ),
                 pieces=tuple(Piece(piece.start, piece.end) for piece in moment.pieces),
-                missing=(gone := is_gone(moment.path)),
-                away=gone and is_away(moment.path),
+                **looked_for(moment.path),
             )
             for rank, moment in enumerate(moments, 1)
         )

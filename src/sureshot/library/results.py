@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
 from sureshot.text import (
@@ -42,6 +43,12 @@ def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
     return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
 
 
+def looked_for(path: Path) -> dict[str, Any]:
+    """Whether the file at a path is gone, and whether it may come back with its folder or disk."""
+    gone = is_gone(path)
+    return {"missing": gone, "away": gone and is_away(path)}
+
+
 def absence(*, missing: bool, away: bool) -> str:
     """What follows the path of a file that is not there; empty for others."""
     return " (not there now)" if away else " (gone)" if missing else ""
@@ -49,6 +56,10 @@ def absence(*, missing: bool, away: bool) -> str:
 
 def _rounded(probability: float | None) -> float | None:
     return None if probability is None else round(probability, 4)
+
+
+def _span(start: float, end: float) -> dict[str, Any]:
+    return {"start": round(start, 3), "end": round(end, 3), "text": time_range(start, end)}
 
 
 _PIECES = 3  # of a scene that are named
@@ -97,9 +108,7 @@ class Copy:
             "path": printable(self.path),
             "missing": self.missing,
             "away": self.away,
-            "start": round(self.start, 3),
-            "end": round(self.end, 3),
-            "text": time_range(self.start, self.end),
+            **_span(self.start, self.end),
         }
 
 
@@ -164,11 +173,7 @@ class Piece:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "start": round(self.start, 3),
-            "end": round(self.end, 3),
-            "text": time_range(self.start, self.end),
-        }
+        return _span(self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

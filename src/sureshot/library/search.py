@@ -55,7 +55,7 @@ _NEGATED = "these show what you asked to leave out."
 _NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
 _ONLY_NAMES = "Only names were searched, as the model knows no word of this."
-_CORRECTED = 60  # words of a query up to which misspelt ones are replaced
+_LONG = 60  # words of a query from which on misspelt ones are not replaced
 _WITH_WORDS = 10  # moments of pictures that lines may join, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
@@ -300,16 +300,18 @@ class Searcher:
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
-        self.store = store
         self.encoder = encoder
         self.bank = bank_of(encoder.name, encoder.fingerprint)
         self._comparing = similarity_for(encoder, self.bank)
-        self._sentences = Sentences(encoder)
-        self._candidates = Candidates(store, self._comparing)
-        self._names = FileNames(store)
-        self._words = Words(store)
         self._turn = threading.Lock()
+        self._use(store)
         self.refresh_card()
+
+    def _use(self, store: Store) -> None:
+        self.store = store
+        self._sentences = Sentences(self.encoder)
+        self._candidates = Candidates(store, self._comparing)
+        self._names, self._words = FileNames(store), Words(store)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(open_index, self.store.location, model=self.encoder.name), ()
@@ -324,10 +326,7 @@ class Searcher:
         """Give back the memory that searches took; the next one takes it again."""
         store = Store.open(self.store.location, cached=True)
         store.check_model(self.encoder.name, self.encoder.fingerprint)
-        self.store = store
-        self._sentences = Sentences(self.encoder)
-        self._candidates = Candidates(self.store, self._comparing)
-        self._names, self._words = FileNames(self.store), Words(self.store)
+        self._use(store)
 
     def _look(self) -> None:
         """Open the index again where another is in its place; of another model it is refused."""
@@ -480,18 +479,19 @@ class Searcher:
             began = time.perf_counter()
             texts = [clean(text) for text in queries[first : first + _TOGETHER]]
             phrases = [self._words.phrase(text) for text in texts]
-            fixed = [correct and not phrase for phrase in phrases]
-            meant = [self._corrected(t) if fix else t for t, fix in zip(texts, fixed, strict=True)]
-            asked = [
-                self._with_names(_as_phrase(one, phrase), typed, alone=correct)
-                for one, typed, phrase in zip(
-                    self._queries(meant, **options), texts, phrases, strict=True
-                )
+            meant = [
+                self._corrected(text) if correct and not phrase else text
+                for text, phrase in zip(texts, phrases, strict=True)
             ]
-            near = self._candidates.near_each(asked)
+            found = zip(self._queries(meant, **options), texts, phrases, strict=True)
+            asked = [self._named(one, text, phrase, correct) for one, text, phrase in found]
             # A line joins the same moment whether that is asked for among three hits or ten.
             least = _WITH_WORDS if self._words.are_there() else 0
-            answers = self._answers([self._with_hits(one, least) for one in near])
+            near = [
+                one if one.query.skips_pictures else self._candidates.with_hits(one, least)
+                for one in self._candidates.near_each(asked)
+            ]
+            answers = self._answers(near)
             answers = [
                 _finished(self._words.added(answer, one), one)
                 for answer, one in zip(answers, asked, strict=True)
@@ -507,7 +507,7 @@ class Searcher:
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([query])
+        (asked,) = self._queries([clean(query)])
         (ranking,) = self._candidates.near_each([asked])
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
@@ -582,16 +582,13 @@ class Searcher:
         known: dict[Path, VideoRecord] = {}
         with contextlib.suppress(StoreError):  # of which the answers warn
             known = self.store.at({hit.path for answer in answers for hit in answer})
-        dates = {path: record.date for path, record in known.items()}
+        dates: dict[Path, dict[str, Any]] = {
+            path: {"date": record.date.text, "date_from": record.date.source}
+            for path, record in known.items()
+        }
         rate, done = self.store.settings.frame_rate, []
-        for answer in answers:
-            hits = [replace(hit, frame_rate=rate) for hit in answer]
-            hits = [
-                replace(hit, date=when.text, date_from=when.source)
-                if (when := dates.get(hit.path))  # another process may have removed some since
-                else hit
-                for hit in hits
-            ]
+        for answer in answers:  # another process may have removed videos since
+            hits = [replace(h, frame_rate=rate, **dates.get(h.path, {})) for h in answer]
             if sort == "date" and len(hits) > 1:
                 places = {path: newest_first(record) for path, record in known.items()}
                 hits.sort(key=lambda hit: (places.get(hit.path, (0.0, hit.path)), hit.rank))
@@ -600,10 +597,8 @@ class Searcher:
         return done
 
     def _queries(self, texts: Sequence[str], **options: Any) -> list[Query]:
-        """Sentences as they are searched for."""
+        """Cleaned sentences as they are searched for."""
         Query("", None, **options)  # wrong options are refused before anything is encoded
-        cleaned = [clean(text) for text in texts]
-        encoded = zip(cleaned, self._sentences.features(cleaned), strict=True)
         return [
             Query(
                 text=text,
@@ -611,19 +606,14 @@ class Searcher:
                 warnings=text_warnings(self.encoder, [text], features),
                 **options,
             )
-            for text, features in encoded
+            for text, features in zip(texts, self._sentences.features(texts), strict=True)
         ]
-
-    def _with_hits(self, ranking: Ranking, least: int) -> Ranking:
-        alone = ranking.query.only_names or ranking.query.phrase
-        return ranking if alone else self._candidates.with_hits(ranking, least)
 
     def _corrected(self, text: str) -> str:
         """A cleaned text without misspelt words, as far as it is known what was meant."""
         known = self.encoder.vocabulary
-        if known is None or other_script(text) or looks_foreign(text):
-            return text
-        if text.count(" ") >= _CORRECTED:  # others wait for their turn, and each takes milliseconds
+        # Of a long text each word takes milliseconds, and others wait for their turn.
+        if known is None or other_script(text) or looks_foreign(text) or text.count(" ") >= _LONG:
             return text
         return corrected(
             text,
@@ -632,22 +622,22 @@ class Searcher:
             self._words.spelt_like,
         )
 
-    def _with_names(self, asked: Query, typed: str, *, alone: bool) -> Query:
+    def _named(self, asked: Query, typed: str, phrase: str, correct: bool) -> Query:
         """A query with the names that match it, and with what to know about its words.
 
-        Args:
-            alone: whether pictures are left out where names match and the model knows no word.
+        Of a phrase in words it does not matter what the model knows.
         """
         names, found = self._names.matches(typed, asked.folder)
         meant = found > 0 and (is_foreign(self.encoder, asked.text) or _is_name(typed, names))
-        only = alone and meant
-        warnings = [_ONLY_NAMES] if only else [*asked.warnings]
+        only = correct and meant
+        warnings = [_ONLY_NAMES] if only else [] if phrase else [*asked.warnings]
         if typed == asked.text:
             typed = ""
         else:
             warnings.insert(0, _SHOWING.format(plain(asked.text), option("correct", False), typed))
         return replace(
             asked,
+            phrase=phrase,
             typed=typed,
             names=names,
             names_found=found,
@@ -701,28 +691,23 @@ class Searcher:
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:
         """Hits as an answer without percentages; how long it took is not known yet."""
-        folder, notes = ranking.query.folder, [*ranking.query.warnings]
-        notes += [folder.note] if isinstance(folder, VideoSet) and folder.note else []
-        warnings = [*notes, *ranking.notes, *self.store.trouble()]
-        if not ranking.hits and not ranking.query.only_names and not ranking.query.phrase:
-            warnings.append(ranking.query.why_nothing(searched or self.store.count()))
+        query, folder = ranking.query, ranking.query.folder
+        notes = [folder.note] if isinstance(folder, VideoSet) and folder.note else []
+        warnings = [*query.warnings, *notes, *ranking.notes, *self.store.trouble()]
+        if not ranking.hits and not query.skips_pictures:
+            warnings.append(query.why_nothing(searched or self.store.count()))
         return Answer(
-            query=ranking.query.text,
+            query=query.text,
             hits=ranking.hits,
-            typed=ranking.query.typed,
-            names=ranking.query.names,
-            names_found=ranking.query.names_found,
+            typed=query.typed,
+            names=query.names,
+            names_found=query.names_found,
             status="not calibrated",
             model=self.encoder.name,
             searched=searched,
             seconds=0.0,
             warnings=tuple(warnings),
         )
-
-
-def _as_phrase(query: Query, phrase: str) -> Query:
-    """A query for a phrase in words, of which it does not matter what the model knows."""
-    return replace(query, phrase=phrase, warnings=()) if phrase else query
 
 
 def _apart(ranking: Ranking) -> list[Moment]:

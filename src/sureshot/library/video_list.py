@@ -10,9 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import ArgumentError, QueryError, option
-from sureshot.library.results import JSON_SCHEMA
+from sureshot.library.results import JSON_SCHEMA, looked_for
 from sureshot.library.video_filter import VideoFilter, newest_first
-from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
@@ -128,8 +127,7 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
     return {
         "id": record.id,
         "path": printable(record.path),
-        "missing": (gone := is_gone(record.path)),
-        "away": gone and is_away(record.path),
+        **looked_for(record.path),
         "seconds": round(record.duration, 3),
         "text": duration(record.duration),
         "windows": record.windows,

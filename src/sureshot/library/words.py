@@ -10,7 +10,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from jaxtyping import Bool, Float
 
 from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
-from sureshot.library.file_names import all_words
+from sureshot.library.file_names import all_words, name_parts
 from sureshot.library.query_checks import phrase_of
 from sureshot.library.ranking import PER_VIDEO, Query, copies_at, few_hits, notes_on_files
 from sureshot.library.results import (
@@ -29,13 +29,13 @@ from sureshot.library.results import (
     Descriptions,
     Hit,
     LineMatch,
+    looked_for,
 )
-from sureshot.media.discover import is_away, is_gone
+from sureshot.media.discover import is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
-from sureshot.text import is_empty_word
 from sureshot.trust.signals import RESULTS
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
@@ -88,11 +88,7 @@ def parts(text: str) -> list[str]:
         >>> parts("The Passwords of Émile"), parts("我们 ok")
         (['password', 'emile'], ['我们', 'ok'])
     """
-    return _telling(all_words(text))
-
-
-def _telling(words: Sequence[str]) -> list[str]:
-    return [_stem(word) for word in words if not is_empty_word(word)]
+    return [_stem(word) for word in name_parts(text)]
 
 
 def _stems(text: str) -> list[str]:
@@ -123,22 +119,21 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     pictures; a word that no caption has asks for lines.
     """
     words = all_words(query)
-    letters = _triples(words)
-    length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in _telling(words)}
+    letters, row = _triples(words), f" {' '.join(words)} "
+    length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in parts(query)}
     whole, few = sum(rare.values()), float(1 <= len(rare) <= _FEW)
     mean = whole / max(len(rare), 1)
     of_query = (math.log(min(max(lines, _LEAST), _MOST)), few * mean**2, few)
     rows = []
     for one in found:
-        said = all_words(one.line.text)
-        telling = set(_telling(said))
+        said, telling = all_words(one.line.text), set(parts(one.line.text))
         rows.append(
             (
                 one.similarity,
                 one.similarity * length,
                 sum(rare[part] for part in rare if part in telling) / (whole or 1),
                 len(letters & _triples(said)) / max(len(letters), 1),
-                length * _is_in(words, said),
+                length * (row in f" {' '.join(said)} "),
                 *of_query,
             )
         )
@@ -150,7 +145,7 @@ def _rarity(part: str) -> float:
     return max(1.0, -math.log((_in_captions().get(part, 0) + 1) / 1e5))
 
 
-@lru_cache(maxsize=1)
+@cache
 def _in_captions() -> dict[str, int]:
     """How many captions of the bundled model have a word, without its ending."""
     from sureshot.models.encoders.bundled import words_path
@@ -160,12 +155,6 @@ def _in_captions() -> dict[str, int]:
         word, captions = line.split()
         counts[_stem(word)] += int(captions)
     return counts
-
-
-def _is_in(words: Sequence[str], said: Sequence[str]) -> bool:
-    """Whether words are in others in a row."""
-    count = len(words)
-    return any(said[first : first + count] == words for first in range(len(said) - count + 1))
 
 
 def _triples(words: Sequence[str]) -> set[str]:
@@ -179,8 +168,8 @@ def probabilities(
     found: Sequence[FoundLine],
     values: Float[np.ndarray, "found 8"],
     prior: float | None = None,
-) -> tuple[Float[np.ndarray, " found"], float]:
-    """Probability of each line that it is meant, and that any is.
+) -> tuple[Float[np.ndarray, " found"], float, list[tuple[str, ...]]]:
+    """Probability of each line that it is meant, and that any is; and which alternative it is of.
 
     Lines rule each other out, except those that are right together and those with the same words:
     these are one alternative, as likely as the likeliest of them. So many lines with a word do not
@@ -189,42 +178,29 @@ def probabilities(
     Args:
         prior: share of searches for what is there, in pictures or words; None is one half.
     """
+    which = [
+        () if right else tuple(all_words(one.line.text))
+        for one, right in zip(found, are_right_together(query, values), strict=True)
+    ]
     weights = np.array([WEIGHTS[one.line.source] for one in found])
     weights = weights.reshape(len(found), len(SIGNALS) + 1)
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
     numbers: dict[tuple[str, ...], int] = {}
-    of = np.array(
-        [numbers.setdefault(one, len(numbers)) for one in alternatives(query, found, values)], int
-    )
+    of = np.array([numbers.setdefault(one, len(numbers)) for one in which], int)
     best = np.full(len(numbers), -np.inf)
     np.maximum.at(best, of, logits)
     most = max(best.max(initial=0.0), 0.0)
     odds = np.exp(best - most)
     shares = odds / (odds.sum() + math.exp(-most))
-    return shares[of], float(shares.sum())
-
-
-def alternatives(
-    query: str, found: Sequence[FoundLine], values: Float[np.ndarray, "found 8"]
-) -> list[tuple[str, ...]]:
-    """Of each line its words, or none if it is of those that are right together."""
-    whole = are_right_together(query, values)
-    return [
-        () if right else tuple(all_words(one.line.text))
-        for one, right in zip(found, whole, strict=True)
-    ]
+    return shares[of], float(shares.sum()), which
 
 
 def are_right_together(
     query: str, values: Float[np.ndarray, "found 8"]
 ) -> Bool[np.ndarray, " found"]:
-    """Which lines have all of a query in a row, or its one or two words in any order.
-
-    Args:
-        values: their signals.
-    """
+    """Which lines have all of a query in a row, or its one or two words in any order."""
     if len(all_words(query)) <= _FEW:
         return values[:, SIGNALS.index("words")] > 1 - 1e-9
     return values[:, SIGNALS.index("quoted")] > 0
@@ -310,15 +286,14 @@ class Words:
         if asked.phrase:
             found = self._store.lines.having(text, vector, LOOKED_AT, asked.folder)
             found += self._crossing(text, vector, asked.folder)
-            found, copies = self._of_contents(found, asked.merge_copies)
-            shares, said = np.ones(len(found)), 1.0  # each has the very words
-            which: list[tuple[str, ...]] = [()] * len(found)
         else:
             found = self._store.lines.search(text, vector, LOOKED_AT, asked.folder)
-            found, copies = self._of_contents(found, asked.merge_copies)
+        found, copies = self._of_contents(found, asked.merge_copies)
+        shares, said = np.ones(len(found)), 1.0  # each line found for a phrase has the very words
+        which: list[tuple[str, ...]] = [()] * len(found)
+        if not asked.phrase:
             values = signals(text, found, self._store.lines.count(asked.folder))
-            shares, said = probabilities(text, found, values, asked.prior)
-            which = alternatives(text, found, values)
+            shares, said, which = probabilities(text, found, values, asked.prior)
         wanted = set(parts(text))
         scored = [
             _Scored(
@@ -331,7 +306,9 @@ class Words:
             for row in range(len(found))
         ]
         # What is equally likely stands in an order of its own: Lance's depends on its files.
-        return sorted(scored, key=_order), said
+        scored.sort(key=lambda one: (one.found.path, one.found.line.start))
+        scored.sort(key=lambda one: (one.probability, one.found.similarity), reverse=True)
+        return scored, said
 
     def _crossing(
         self, phrase: str, vector: Float[np.ndarray, " 384"], folder: Selection | None
@@ -392,20 +369,16 @@ def _match(one: _Scored) -> LineMatch:
 
 @dataclass(slots=True)
 class _Row:
-    """A moment, and the probability that its pictures are meant.
-
-    Attributes:
-        shares: probabilities of its lines, by alternatives.
-    """
+    """A moment, and the probability that its pictures are meant."""
 
     hit: Hit
     pictures: float | None
-    shares: dict[tuple[str, ...], float] = field(default_factory=dict)
+    shares: dict[tuple[str, ...], float] = field(default_factory=dict)  # of its alternatives
 
     @property
     def words(self) -> float:
         """The probability that its words are meant."""
-        return _any_of(self.shares)
+        return min(sum(self.shares.values()), 1.0)  # alternatives rule each other out
 
     @property
     def probability(self) -> float | None:
@@ -421,17 +394,12 @@ class _Row:
 
     def takes(self, one: _Scored) -> bool:
         """Whether a line is of this moment; other pieces of its scene are none of it."""
-        start, hit = one.found.line.start, self.hit
+        start, paths = one.found.line.start, (one.found.path, *one.copies)
         # A copy may stand for the video of the line, which is gone.
-        places: list[Hit | Copy] = [hit, *(copy for copy in hit.copies if copy.missing)]
-        return any(
-            place.path in (one.found.path, *one.copies)
-            and place.start - _NEAR <= start <= place.end + _NEAR
-            for place in places
-        )
+        places: list[Hit | Copy] = [self.hit, *(c for c in self.hit.copies if c.missing)]
+        return any(p.path in paths and p.start - _NEAR <= start <= p.end + _NEAR for p in places)
 
     def add(self, one: _Scored) -> None:
-        """Take a line in."""
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
         self.shares[one.alternative] = max(one.probability, self.shares.get(one.alternative, 0.0))
         least = SURE if self.pictures is None else self.pictures
@@ -439,24 +407,13 @@ class _Row:
         self.hit = replace(self.hit, lines=lines, source=source)
 
 
-def _any_of(shares: Mapping[tuple[str, ...], float]) -> float:
-    """The probability of any of some alternatives, which rule each other out."""
-    return min(sum(shares.values()), 1.0)
-
-
 def _either(one: float, other: float) -> float:
     return 1 - (1 - one) * (1 - other)
-
-
-def _order(one: _Scored) -> tuple[float, float, Path, float]:
-    found = one.found
-    return -one.probability, -found.similarity, found.path, found.line.start
 
 
 def _row_of(one: _Scored) -> _Row:
     """A moment of words alone."""
     path, line = one.found.path, one.found.line
-    gone = is_gone(path)
     start = max(min(line.start, line.end - _SHORTEST), 0.0)  # not after the end of the video
     end = max(line.end, start + _SHORTEST)
     hit = Hit(
@@ -466,9 +423,8 @@ def _row_of(one: _Scored) -> _Row:
         end=end,
         score=one.found.similarity,
         copies=copies_at([(other, start, end, False) for other in one.copies]),
-        missing=gone,
-        away=gone and is_away(path),
         source=line.source,
+        **looked_for(path),
     )
     return _Row(hit, 0.0)
 
@@ -541,10 +497,8 @@ def _with_confidence(
         rows: the best moments, ten at least where there are so many.
     """
     prior = 0.5 if asked.prior is None else asked.prior
-    pictures = answer.present
-    if pictures is None:
-        pictures = prior if any(hit.frames for hit in answer.hits) else 0.0
-    present = _either(pictures, said)
+    unknown = prior if any(hit.frames for hit in answer.hits) else 0.0
+    present = _either(unknown if answer.present is None else answer.present, said)
     plausible = _plausible(rows, asked.coverage * present, answer.present)
     known = answer.confidence or Confidence(
         right=0.0,
@@ -592,6 +546,6 @@ def _plausible(rows: Sequence[_Row], wanted: float, present: float | None) -> in
     for rank, row in enumerate(rows, 1):
         missed *= 1 - min((row.pictures or 0.0) / here, 1.0)
         shares |= row.shares
-        if _either(here * (1 - missed), _any_of(shares)) >= wanted:
+        if _either(here * (1 - missed), min(sum(shares.values()), 1.0)) >= wanted:
             return rank
     return None

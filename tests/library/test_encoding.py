@@ -416,32 +416,33 @@ def test_a_scene_that_fades_within_a_window_ends_there_and_goes_on_over_the_next
     mixed = (RED + BLUE) / 2
     first = decoded(*[RED] * 7, mixed, BLUE, BLUE)
     second = decoded(*[BLUE] * 10, start=10.0)
-    one, two = by_scene([first, second], [False, True], longest=30.0, max_frames=12)
+    one, two = by_scene([(first, False), (second, True)], longest=30.0, max_frames=12)
     assert one.start == 0 and 7 <= one.end == two.start <= 8 and two.end == 20
     assert (one.frames[:7] == RED).all() and (two.frames[-10:] == BLUE).all()
 
 
 def test_no_scene_goes_on_over_a_cut():
-    windows = [decoded(*[RED] * 5), decoded(*[RED] * 5, start=5.0)]
-    assert spans(by_scene(windows, [False, False], longest=30.0, max_frames=12)) == spans(windows)
-    assert spans(by_scene(windows, [False, True], longest=30.0, max_frames=12)) == [(0, 10)]
+    one, two = decoded(*[RED] * 5), decoded(*[RED] * 5, start=5.0)
+    cut = by_scene([(one, False), (two, False)], longest=30.0, max_frames=12)
+    assert spans(cut) == spans([one, two])
+    whole = by_scene([(one, False), (two, True)], longest=30.0, max_frames=12)
+    assert spans(whole) == [(0, 10)]
 
 
 def test_a_window_keeps_so_many_frames_evenly_and_all_that_belongs_to_them():
     windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(3)]
-    (window,) = by_scene(windows, [False, True, True], longest=30.0, max_frames=6)
+    (window,) = by_scene(
+        [*zip(windows, [False, True, True], strict=True)], longest=30.0, max_frames=6
+    )
     assert window.times.tolist() == [2.5, 7.5, 12.5, 17.5, 22.5, 27.5]
     assert window.signatures[:, 0].tolist() == [int(time) for time in window.times]
 
 
 def test_a_scene_is_no_longer_than_a_window_may_be():
     windows = [decoded(*[RED] * 10, start=10.0 * n) for n in range(7)]
-    follows = [number > 0 for number in range(7)]
-    assert spans(by_scene(windows, follows, longest=30.0, max_frames=12)) == [
-        (0, 30),
-        (30, 60),
-        (60, 70),
-    ]
+    pairs = [(one, one.start > 0) for one in windows]
+    found = by_scene(pairs, longest=30.0, max_frames=12)
+    assert spans(found) == [(0, 30), (30, 60), (60, 70)]
 
 
 def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():

@@ -133,14 +133,17 @@ def test_what_was_judged_is_shown_where_its_video_is_now(tmp_path):
     index(str(tmp_path / "db"), tmp_path / "v")
     searcher = open_index(tmp_path / "db")
     kept = judge_moments(searcher, "red", [JudgedMoment(film, True, 0.0, 1.0)])
-    assert current(kept.of("red"), searcher.store) == kept.of("red")
+    assert current([kept.of("red")], searcher.store) == [kept.of("red")]
     film.rename(tmp_path / "v" / "c.mp4")
     index(str(tmp_path / "db"), tmp_path / "v")
-    (moment,) = current(kept.of("red"), open_index(tmp_path / "db").store).moments
+    (label,) = current([kept.of("red")], open_index(tmp_path / "db").store)
+    (moment,) = label.moments
     assert (moment.video.name, moment.right, moment.end) == ("c.mp4", True, 1.0)
     (tmp_path / "v" / "c.mp4").unlink()
     sureshot.index(tmp_path / "v", db=tmp_path / "db", prune=True)
-    assert current(kept.of("red"), open_index(tmp_path / "db").store).moments == ()
+    store = open_index(tmp_path / "db").store
+    assert current([kept.of("red")], store)[0].moments == ()
+    assert current([kept.of("red")], store, keep_gone=True) == [kept.of("red")]
 
 
 # --- a session ------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ def judge(
 
 def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bool) -> int:
     """List what was judged, or take one query of it back."""
-    from sureshot.library.judging import Judgements, with_current_paths
+    from sureshot.library.judging import Judgements, current
     from sureshot.paths import index_place
     from sureshot.store.index import Store
 
@@ -144,7 +144,7 @@ def _judgements(db: str | None, to: Path | None, remove: int | None, as_json: bo
     labels, out = list(kept), terminal.console()
     with contextlib.suppress(SureshotError):  # where videos are now, if an index knows
         store = Store.open(index_place(db), cached=True)
-        labels = with_current_paths(labels, store)
+        labels = current(labels, store, keep_gone=True)
     if remove is not None:
         if remove > len(labels):
             raise QueryError(

@@ -121,13 +121,12 @@ def _bundled() -> _Found:
 
 def _cached_models() -> _Found:
     """The models in the Hugging Face cache."""
-    names = _cached(
-        lambda folder: (
-            (is_checkpoint(folder) or _kind(folder) in ("clip", "siglip"))
-            and any(folder.glob("*.safetensors"))
-        )
-    )
-    if names:
+
+    def is_one(folder: Path) -> bool:
+        known = is_checkpoint(folder) or _kind(folder) in ("clip", "siglip")
+        return known and any(folder.glob("*.safetensors"))
+
+    if names := _cached(is_one):
         return "ok", f"can be used offline: {', '.join(names)}", ""
     once = option("model", "openai/clip-vit-base-patch16")
     fix = f"index once with {once} while online, or give a folder"
@@ -196,19 +195,11 @@ def _picture_text() -> _Found:
     from sureshot.media.picture_text import why_not
 
     if not is_installed("rapidocr"):
-        return (
-            "ok",
-            "not installed (rapidocr): titles and signs to search for",
-            install_command("ocr"),
-        )
+        return _extra(["rapidocr"], "titles and signs to search for", "ocr")
     if reason := why_not():
         return "broken", reason, ""
-    asked = option("words", "all")
-    return (
-        "ok",
-        f"rapidocr {metadata.version('rapidocr')} reads it with `sureshot index {asked}`",
-        "",
-    )
+    reader = f"rapidocr {metadata.version('rapidocr')}"
+    return "ok", f"{reader} reads it with `sureshot index {option('words', 'all')}`", ""
 
 
 def _speech() -> _Found:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -130,7 +131,6 @@ class SceneMerger:
 
     Args:
         longest: seconds a window may last.
-        most: frames of a window.
         by_frames: whether windows are put together again; False leaves them as they come.
     """
 
@@ -153,48 +153,46 @@ class SceneMerger:
         return sorted(self._settled, key=lambda window: window.start)
 
     def _settle(self) -> None:
-        ordered = sorted(self._waiting, key=lambda pair: pair[0].start)
-        windows, follows = [window for window, _ in ordered], [goes_on for _, goes_on in ordered]
+        windows = sorted(self._waiting, key=lambda pair: pair[0].start)
         if windows and self._by_frames:
-            windows = by_scene(windows, follows, longest=self._longest, max_frames=self._max_frames)
-        self._settled += windows
+            self._settled += by_scene(windows, longest=self._longest, max_frames=self._max_frames)
+        else:
+            self._settled += [window for window, _ in windows]
         self._waiting = []
 
 
 def by_scene(
-    windows: Sequence[EncodedWindow], follows: Sequence[bool], *, longest: float, max_frames: int
+    windows: Sequence[tuple[EncodedWindow, bool]], *, longest: float, max_frames: int
 ) -> list[EncodedWindow]:
     """Windows of one video parted where its frames say that the scene changes.
 
     Args:
-        windows: windows of one video in the order of time, at least one.
-        follows: whether each goes on with the scene of the one before it, as far as colours tell.
+        windows: in the order of time, at least one; each with whether it goes on with the scene of
+            the one before it, as far as colours tell.
         longest: seconds a window may last.
         max_frames: frames of a window; of more, as many evenly over it are kept.
     """
     runs: list[list[EncodedWindow]] = []
-    for window, goes_on in zip(windows, follows, strict=True):
+    for window, goes_on in windows:
         if goes_on and runs:
             runs[-1].append(window)
         else:
             runs.append([window])
-    stretches = [_joined(run) for run in runs]
+    stretches = [
+        EncodedWindow(
+            start=run[0].start,
+            end=run[-1].end,
+            times=np.concatenate([w.times for w in run]),
+            signatures=np.concatenate([w.signatures for w in run]),
+            frames=np.concatenate([w.frames for w in run]),
+        )
+        for run in runs
+    ]
     price = price_of(
         np.concatenate([s.frames for s in stretches]),
         np.concatenate([np.diff(_edges(s)) for s in stretches]),
     )
     return [part for s in stretches for part in _parted(s, price, longest, max_frames)]
-
-
-def _joined(run: Sequence[EncodedWindow]) -> EncodedWindow:
-    """Windows that go on with each other as one of all their frames."""
-    return EncodedWindow(
-        start=run[0].start,
-        end=run[-1].end,
-        times=np.concatenate([w.times for w in run]),
-        signatures=np.concatenate([w.signatures for w in run]),
-        frames=np.concatenate([w.frames for w in run]),
-    )
 
 
 def _edges(window: EncodedWindow) -> Float[np.ndarray, " edges"]:
@@ -209,7 +207,7 @@ def _parted(
     """The scenes of joined windows."""
     edges = _edges(window)
     firsts = parts(window.frames, np.diff(edges), price=price, shortest=SHORTEST, longest=longest)
-    for first, after in zip(firsts, [*firsts[1:], len(window.times)], strict=True):
+    for first, after in pairwise([*firsts, len(window.times)]):
         start, end = edges[first].item(), edges[after].item()
         rows = first + np.array(evenly(window.times[first:after], start, end, max_frames))
         yield EncodedWindow(
@@ -272,7 +270,9 @@ def encode_videos(
         workers: decoding threads; None takes half the cores, at most four.
     """
     decode = partial(_decode, settings=settings, encoder=encoder)
-    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=_given_up)
+    hung = VideoError("was given up, as decoding it hung")
+    given_up = partial(_failed, error=hung)
+    decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=given_up)
     # Its threads wait for work by spinning, which costs the decoders and the network a third.
     with closing(decoding) as messages, threadpool_limits(1, user_api="blas"):
         yield from _encoded(messages, settings, encoder)
@@ -330,10 +330,6 @@ def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterat
 
 def _failed(source: Source, error: VideoError) -> VideoRecord:
     return record_of(source, reason=str(error), transient=error.transient)
-
-
-def _given_up(source: Source) -> VideoRecord:
-    return _failed(source, VideoError("was given up, as decoding it hung"))
 
 
 def _decode_windows(

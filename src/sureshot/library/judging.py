@@ -2,7 +2,7 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -326,30 +326,18 @@ def judge_moments(
     return kept
 
 
-def current(label: Label, store: Store) -> Label:
-    """A label with the paths that its videos have in an index now, without those that are gone."""
-    told = {moment.video: moment.digest for moment in label.moments}
-    there = {path: record.digest for path, record in store.at(told).items()}
-    if any(digest and there.get(path) != digest for path, digest in told.items()):
+def current(labels: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
+    """Labels with the paths that their videos have in an index now.
+
+    Args:
+        keep_gone: whether moments of videos that are not in the index any longer stay.
+    """
+    known = {(moment.video, moment.digest) for label in labels for moment in label.moments}
+    there = {path: one.digest for path, one in store.at({path for path, _ in known}).items()}
+    if any(digest and there.get(path) != digest for path, digest in known):
         there = {record.path: record.digest for record in store.videos()}  # some were moved
-    return Names(Path("/"), there).located(label)
-
-
-def with_current_paths(labels: Iterable[Label], store: Store) -> list[Label]:
-    """Labels with the paths that videos which were moved have now; whatever is gone stays."""
-    labels = list(labels)
-    moments = [moment for label in labels for moment in label.moments]
-    told = {moment.video for moment in moments}
-    known = {path: record.digest for path, record in store.at(told).items()}
-    now: dict[str, Path] = {}
-    if any(moment.digest and known.get(moment.video) != moment.digest for moment in moments):
-        now = {record.digest: record.path for record in store.videos()}
-
-    def moved(moment: JudgedMoment) -> JudgedMoment:
-        same = not moment.digest or known.get(moment.video) == moment.digest
-        return moment if same else replace(moment, video=now.get(moment.digest, moment.video))
-
-    return [replace(label, moments=tuple(map(moved, label.moments))) for label in labels]
+    names = Names(Path("/"), there)
+    return [names.located(label, keep_gone=keep_gone) for label in labels]
 
 
 def _with_digests(label: Label, store: Store) -> Label:

@@ -467,11 +467,12 @@ class Names:
             )
         return ends[0] if ends else None
 
-    def located(self, label: Label) -> Label:
-        """A label with the paths of the index, without videos that are not in it."""
+    def located(self, label: Label, *, keep_gone: bool = False) -> Label:
+        """A label with the paths of the index; what is not in it stays as it is, or goes."""
         moments: dict[JudgedMoment, Path] = {}
         for moment in label.moments:
             if (path := self.find(moment)) is None:
+                moments |= {moment: moment.video} if keep_gone else {}
                 continue
             now = replace(moment, video=path, digest=self._digests[path])
             # What was said of the same video by another name, as before it was moved.

@@ -81,9 +81,7 @@ def read_words(
     second.
 
     Args:
-        store: the index, with the videos in it.
         sources: the videos found.
-        wanted: which words.
         result: takes in what is done.
         progress: called with it after each video.
         roots: folders below which links to subtitle files may lead.
@@ -96,11 +94,13 @@ def read_words(
         else:
             chosen.append(source)
     run = _Run(store, wanted.speech, result, progress)
-    for first in range(0, len(sources) if chosen else 0, _PAGE):
-        run.find(sources[first : first + _PAGE], chosen, roots, force=force)
+    pages = [sources[first : first + _PAGE] for first in range(0, len(sources), _PAGE)]
+    for page in pages if chosen else ():
+        run.find(page, chosen, roots, force=force)
     run.read()
     if wanted.words == "subtitles" and not lines.why_not("picture"):
-        run.count_unread("picture", sources)
+        for page in pages:
+            run.count_unread(page)
 
 
 class _Todo(NamedTuple):
@@ -156,13 +156,12 @@ class _Run:
         known = self._store.at([source.path for source in page])
         return [video for video in known.values() if video.windows]
 
-    def count_unread(self, source: Source, sources: Sequence[VideoSource]) -> None:
-        """Note how many seconds of video could be read from a source that is not asked for."""
-        for first in range(0, len(sources), _PAGE):
-            for video in self._indexed(sources[first : first + _PAGE]):
-                if source not in self._known.get(video.id, {}):
-                    unread = self._result.unread
-                    unread[source] = unread.get(source, 0.0) + video.duration
+    def count_unread(self, page: Sequence[VideoSource]) -> None:
+        """Note of how many seconds of video text in the picture could be read too."""
+        for video in self._indexed(page):
+            if "picture" not in self._known.get(video.id, {}):
+                unread = self._result.unread
+                unread["picture"] = unread.get("picture", 0.0) + video.duration
 
     def read(self) -> None:
         """Read it, the sources that take least time first."""
@@ -193,9 +192,7 @@ class _Run:
     def _lines_of(self, one: _Todo, before: float) -> WordsRead | None:
         """The lines of a video from a source; None where they may be read another time.
 
-        Args:
-            one: what is read.
-            before: seconds of video that were read from this source before it.
+        Before it so many seconds of video were read from this source.
         """
         result, found = self._result, list[Line]()
 

@@ -59,8 +59,6 @@ class RayWorker:
     """Encodes what it is given, on a machine of the cluster.
 
     Args:
-        location: place of the index.
-        model: model of the index.
         device: torch device; None takes a GPU where there is one.
         engine: what computes, as `sureshot.models.load.load_searchable` takes it.
         threads: decoding threads.
@@ -77,7 +75,7 @@ class RayWorker:
 
         Args:
             expected: the `version` that it should be.
-            fingerprint: digest of the model that it should have.
+            fingerprint: that of the model that it should have.
             tops: paths that it should see.
         """
         try:
@@ -96,7 +94,13 @@ class RayWorker:
         self._encoder = load_searchable(*self._model)
         if self._encoder.fingerprint != fingerprint:
             return f"its model {self._model[0]!r} is not the one of the index; copy that there"
-        return _why_not(self._encoder)
+        try:  # weights are read when they are needed first; without them it must get no videos
+            self._encoder.encode_frames(self._encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))
+        except SureshotError:
+            raise
+        except Exception as error:  # of torch, of a GPU's driver, of the memory
+            return f"its model cannot encode there ({first_line(error)[:200]})"
+        return ""
 
     def pack(self, sources: Sequence[Source]) -> Packing:
         """What becomes of some videos as it does, and now and then how far one is."""
@@ -105,21 +109,6 @@ class RayWorker:
             if isinstance(one, StagedVideo) or time.monotonic() - said >= _QUIET:
                 said = time.monotonic()
                 yield one
-
-
-def _why_not(encoder: Encoder) -> str:
-    """Why an encoder cannot encode here, found out by one frame; empty if it can.
-
-    Weights are read when they are needed first; a machine that lacks them must not be given videos.
-    """
-    try:
-        encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))
-    except SureshotError as error:
-        return str(error)
-    except Exception as error:  # of torch, of a GPU's driver, of the memory
-        reason = first_line(error)[:200]
-        return f"its model cannot encode there ({reason})"
-    return ""
 
 
 @contextlib.contextmanager
@@ -170,10 +159,8 @@ class RayPool:
 
     Args:
         ray: the module, connected.
-        encoder: the model of the index.
         paths: what is indexed.
-        device: torch device; None takes GPUs where the cluster has some.
-        engine: what computes, as `sureshot.models.load.load_searchable` takes it.
+        device, engine: as of `RayWorker`; without a device GPUs where the cluster has some.
         workers: how many; None takes one for two cores, or one a GPU.
     """
 

@@ -450,7 +450,7 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
     kept = Judgements.of_index(session.store().location)
     label = kept.of(clean(query)) if query else None
     if label is not None:
-        label = current(label, session.store())
+        (label,) = current([label], session.store())
     return JudgedReply(
         judged=len(kept),
         text=f"{kept.summary} {learner.text}".strip() if len(kept) else "",

@@ -151,10 +151,7 @@ def has_index(db: str | Path | None = None) -> bool:
 
 
 def status(
-    db: str | Path | None = None,
-    *,
-    check: bool = False,
-    progress: Progress | None = None,
+    db: str | Path | None = None, *, check: bool = False, progress: Progress | None = None
 ) -> Contents:
     """What an index holds, with which model, how large it is, and what failed and why.
 
@@ -176,9 +173,9 @@ def status(
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
         folders=folders_of(good),
-        **_judged(store.location),
         away=away,
         away_folders=away_folders,
+        **_judged(store.location),
         trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )

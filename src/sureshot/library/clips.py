@@ -25,14 +25,7 @@ from jaxtyping import UInt8
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
-from sureshot.library.results import (
-    JSON_SCHEMA,
-    WEAK,
-    Answer,
-    FrameScore,
-    Hit,
-    reasons,
-)
+from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import (
     FORMATS,

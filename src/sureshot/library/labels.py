@@ -78,19 +78,12 @@ class JudgedMoment:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What is known of one query.
+    """What is known of one query."""
 
-    Attributes:
-        query: text in one line, without spaces around it.
-        moments: what was looked at, the later judgement last.
-        absent: whether somebody said that the library has no right video.
-        complete: whether every video that is not named is wrong.
-    """
-
-    query: str
-    moments: tuple[JudgedMoment, ...] = ()
-    absent: bool = False
-    complete: bool = False
+    query: str  # in one line, without spaces around it
+    moments: tuple[JudgedMoment, ...] = ()  # what was looked at, the later judgement last
+    absent: bool = False  # whether somebody said that the library has no right video
+    complete: bool = False  # whether every video that is not named is wrong
 
     @property
     def relevant(self) -> tuple[Path, ...]:
@@ -372,11 +365,7 @@ def _moment(value: Any) -> JudgedMoment:
 
 
 def labels_of_index(location: str) -> Path:
-    """File of what was judged of an index, in its folder, where no other model or reset takes it.
-
-    Args:
-        location: place of the index.
-    """
+    """File of what was judged of an index, in its folder, where no reset takes it."""
     place = index_folder(location)
     if place is None:
         raise SureshotError(

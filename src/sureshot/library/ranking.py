@@ -38,23 +38,19 @@ class Moment:
     """Adjacent windows of one video.
 
     Attributes:
-        best: row of its best window.
-        rows: rows of all its windows in the order of time.
-        score: score of the best window.
         copies: moments of other videos that show the same pictures, one per video.
         pieces: other moments of the same scene, in the order of time.
-        gone: whether it is known that the file is gone.
     """
 
     path: Path
-    best: int
-    rows: list[int]
+    best: int  # row of its best window
+    rows: list[int]  # of all its windows in the order of time
     start: float
     end: float
-    score: float
+    score: float  # of the best window
     copies: list["Moment"] = field(default_factory=list)
     pieces: list["Moment"] = field(default_factory=list)
-    gone: bool = False
+    gone: bool = False  # whether it is known that the file is gone
 
     def from_what_is_there(self) -> "Moment":
         """The same pictures in the first copy whose file is there, where this one's is gone."""
@@ -197,32 +193,21 @@ class Copies:
 
         Of each other video there is one copy, its best.
         """
-        originals = self._originals(moments, limit)
-        kept: dict[int, Moment] = {}
-        copies: dict[int, dict[Path, Moment]] = {}
-        for place, moment in enumerate(moments):
-            if place in originals:
-                copies.setdefault(originals[place], {}).setdefault(moment.path, moment)
-            else:
-                kept[place] = moment
-        for place, others in copies.items():
-            kept[place] = replace(kept[place], copies=[*others.values()])
-        return list(kept.values())
-
-    def _originals(self, moments: Sequence[Moment], limit: int) -> dict[int, int]:
-        """The place of the moment of which each copy is one, by the place of the copy."""
-        originals: dict[int, int] = {}
         best = np.array([moment.best for moment in moments], int)
-        kept = 0
+        free = np.ones(len(moments), bool)  # of what is a copy of a better one
+        kept: list[Moment] = []
         self._look([row for moment in moments[:limit] for row in moment.rows])
         for place, moment in enumerate(moments):
-            if kept == limit:
-                break
-            if place not in originals:
-                kept += 1
-                for later in np.flatnonzero(self._showing(moment)[best[place + 1 :]]).tolist():
-                    originals.setdefault(place + 1 + later, place)
-        return originals
+            if not free[place]:
+                continue
+            copies: dict[Path, Moment] = {}
+            if len(kept) < limit:
+                free[place] = False
+                for later in np.flatnonzero(free & self._showing(moment)[best]).tolist():
+                    copies.setdefault(moments[later].path, moments[later])
+                    free[later] = False
+            kept.append(replace(moment, copies=[*copies.values()]) if copies else moment)
+        return kept
 
     def _showing(self, moment: Moment) -> Bool[np.ndarray, " windows"]:
         """Which windows show what a moment shows.
@@ -322,22 +307,10 @@ def _number(name: str, value: Any) -> int | float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Query:
-    """What is looked for, and how it was asked for; the options are those of `Searcher.search`.
+    """What is looked for, and how it was asked for; the options are those of `Searcher.search`."""
 
-    Attributes:
-        text: the sentence, cleaned, or a name for what is to look alike.
-        codes: codes of the texts any of which may match.
-        like: the video that more like it is looked for; None for a sentence.
-        at: seconds of the moment in that video; None for the whole of it.
-        warnings: what the user should know about the text.
-        typed: the sentence as it was given, where misspelt words of it were replaced; else empty.
-        names: videos and folders whose names match, the first of ``names_found``.
-        only_names: whether the model knows no word of the text, and names match.
-        phrase: what stands in quotes, where words alone are searched for it; else empty.
-    """
-
-    text: str
-    codes: Any
+    text: str  # the sentence, cleaned, or a name for what is to look alike
+    codes: Any  # of the texts any of which may match
     limit: int = 10
     per_video: int | None = None
     merge_copies: bool = True
@@ -346,14 +319,14 @@ class Query:
     min: float = 0.0
     prior: float | None = None
     present: bool = False
-    like: Path | None = None
-    at: float | None = None
-    warnings: tuple[str, ...] = ()
+    like: Path | None = None  # the video that more like it is looked for; None for a sentence
+    at: float | None = None  # seconds of the moment in that video; None for the whole of it
+    warnings: tuple[str, ...] = ()  # on the text; the next three are as of `Answer`
     typed: str = ""
     names: tuple[NameMatch, ...] = ()
     names_found: int = 0
-    only_names: bool = False
-    phrase: str = ""
+    only_names: bool = False  # where names match and the model knows no word of the text
+    phrase: str = ""  # what stands in quotes, where words alone are searched for it; else empty
 
     def __post_init__(self) -> None:
         for name in (*_COUNTS, *_SHARES):
@@ -396,25 +369,16 @@ class Query:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ranking:
-    """The windows nearest to a query, and the hits among them.
-
-    Attributes:
-        scores: exact score of each window.
-        moments: moments of the windows, best first.
-        count: how many windows were asked for.
-        whole: whether there are no others.
-        hits: the hits, once they were chosen, perhaps from more windows than these.
-        notes: why they are fewer than were asked for, where they are.
-    """
+    """The windows nearest to a query, and the hits among them."""
 
     query: Query
     looked: WindowScores
-    scores: Float[np.ndarray, " windows"]
-    moments: list[Moment]
-    count: int
-    whole: bool
-    hits: tuple[Hit, ...] = ()
-    notes: tuple[str, ...] = ()
+    scores: Float[np.ndarray, " windows"]  # exact ones
+    moments: list[Moment]  # of the windows, best first
+    count: int  # of the windows that were asked for
+    whole: bool  # whether there are no others
+    hits: tuple[Hit, ...] = ()  # once they were chosen, perhaps from more windows than these
+    notes: tuple[str, ...] = ()  # why they are fewer than were asked for, where they are
 
     @classmethod
     def of(cls, query: Query, looked: WindowScores, count: int, *, whole: bool) -> "Ranking":
@@ -469,10 +433,9 @@ class Ranking:
         )
 
     def why_few(self, hits: int, left_out: bool) -> list[str]:
-        """Why there are fewer hits than were asked for, though there may be more moments.
+        """Why there are only so many hits, though there may be more moments.
 
         Args:
-            hits: how many there are.
             left_out: whether a video has more moments than it may give.
         """
         few = few_hits(hits, self.query.limit)
@@ -512,16 +475,12 @@ def notes_on_files(hits: Sequence[Hit]) -> list[str]:
 
 
 class Candidates:
-    """Finds the windows of an index that queries may mean.
-
-    Args:
-        similarity: how windows are compared with queries.
-    """
+    """Finds the windows of an index that queries may mean."""
 
     def __init__(self, store: Store, similarity: Similarity) -> None:
         self._store = store
         self._similarity = similarity
-        self._every: WindowScores | None = None
+        self._every: WindowScores | None = None  # of the newest version that was read
 
     def near(self, query: Query, count: int = CANDIDATES) -> Ranking:
         """The windows nearest to a query, so many for each of its texts."""
@@ -586,8 +545,6 @@ class Candidates:
     def _every_window(self, limit: int) -> WindowScores | None:
         """All windows of an index that has so few."""
         windows = self._store.finder.all_windows(limit)
-        if windows is None:
-            return None
-        if self._every is None or self._every.windows is not windows:
+        if windows is not None and (self._every is None or self._every.windows is not windows):
             self._every = WindowScores(windows, self._similarity)
-        return self._every
+        return None if windows is None else self._every

@@ -13,14 +13,7 @@ from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
-from sureshot.text import (
-    counted,
-    percent,
-    plain,
-    printable,
-    time_range,
-    timecode,
-)
+from sureshot.text import counted, percent, plain, printable, time_range, timecode
 
 if TYPE_CHECKING:
     import pandas
@@ -112,11 +105,7 @@ class Copy:
         }
 
 
-_SAID = {
-    "subtitles": "said in the subtitles",
-    "picture": "text in the picture",
-    "speech": "said",
-}
+_SAID = {"subtitles": "said in the subtitles", "picture": "text in the picture", "speech": "said"}
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,15 +21,7 @@ _FREQUENT = 50  # captions from which on a word of them is taken for right
 _TIMES = 20  # a word of captions is taken for a slip of one that so many times as many have
 _IN_LINES = 0.8  # of the cost: one line of the videos searched says as much as 100 captions
 _LETTERS = 5  # that a query of which the list reads a prefix; what is found does not depend on it
-_SOUNDS = (
-    ("ph", "f"),
-    ("ck", "k"),
-    ("qu", "k"),
-    ("wh", "w"),
-    ("sh", "1"),
-    ("ch", "2"),
-    ("th", "3"),
-)
+_SOUNDS = {"ph": "f", "ck": "k", "qu": "k", "wh": "w", "sh": "1", "ch": "2", "th": "3"}
 _LIKE = str.maketrans("cqzy", "kksi")
 
 
@@ -162,7 +154,7 @@ def sounds(word: str) -> str:
         >>> sounds("elefant") == sounds("elephant"), sounds("bycicle") == sounds("bicycle")
         (True, True)
     """
-    for letters, sound in _SOUNDS:
+    for letters, sound in _SOUNDS.items():
         word = word.replace(letters, sound)
     word = word.translate(_LIKE)
     heard = word[0] + re.sub("[aeiou]", "", word[1:])

@@ -19,17 +19,7 @@ Sort: TypeAlias = Literal["best", "date"]
 
 @dataclass(frozen=True, slots=True)
 class VideoFilter:
-    """What videos have to be like: all of it, bounds included.
-
-    Attributes:
-        folder: path at or below which they are, or name of a folder, see `Store.select`; or a set
-            of videos.
-        longer: they last so many seconds or longer; or a clock time such as ``1:30``.
-        shorter: they last so long or less.
-        since: they were recorded on this day or later, see `VideoRecord.date`; a date, or
-            ``2024-05-31``.
-        until: they were recorded on this day or before.
-    """
+    """What videos have to be like: all of it, bounds included, as `Searcher.search` takes it."""
 
     folder: str | Selection | None = None
     longer: float | str | None = None
@@ -55,8 +45,11 @@ class VideoFilter:
         parts = [
             *([] if longer is None else [f"that lasts {duration(longer)} or longer"]),
             *([] if shorter is None else [f"that lasts {duration(shorter)} or less"]),
-            *_days(since, until),
         ]
+        if since and until:
+            parts.append(f"dated {since}" if since == until else f"dated from {since} to {until}")
+        elif since or until:
+            parts.append(f"dated {since} or later" if since else f"dated {until} or before")
         if not parts:
             return place
         if place is not None:
@@ -113,19 +106,12 @@ def _seconds(length: float | str | None, name: str) -> float | None:
 def _day(day: date | str | None, name: str) -> date | None:
     if isinstance(day, datetime):
         return day.date()
-    if isinstance(day, str):
-        try:
-            return date.fromisoformat(day)
-        except ValueError:
-            raise ArgumentError(
-                f"{option(name)} is {plain(day)!r}, which is no date; write it as 2024-05-31."
-            ) from None
-    if not (day is None or isinstance(day, date)):
-        raise ArgumentError(f"{option(name)} is {day!r}, which is no date; write it as 2024-05-31.")
-    return day
-
-
-def _days(since: date | None, until: date | None) -> list[str]:
-    if since and until:
-        return [f"dated {since}" if since == until else f"dated from {since} to {until}"]
-    return [f"dated {since} or later"] if since else [f"dated {until} or before"] if until else []
+    if day is None or isinstance(day, date):
+        return day
+    try:
+        return date.fromisoformat(day)
+    except (TypeError, ValueError):
+        shown = plain(day) if isinstance(day, str) else day
+        raise ArgumentError(
+            f"{option(name)} is {shown!r}, which is no date; write it as 2024-05-31."
+        ) from None

@@ -67,18 +67,13 @@ _VALID_FOR = "lines made of captions and of sentences such as people say"
 
 @dataclass(frozen=True, slots=True)
 class _Scored:
-    """A line with the probability that it is what a query means.
-
-    Attributes:
-        alternative: the same for lines that are right together, which are one of what may be meant.
-        copies: other videos of the same content, which have it too.
-    """
+    """A line with the probability that it is what a query means."""
 
     found: FoundLine
     probability: float
-    words: tuple[str, ...]
-    alternative: tuple[str, ...]
-    copies: tuple[Path, ...]
+    words: tuple[str, ...]  # that the query has
+    alternative: tuple[str, ...]  # its words; empty for those of the lines that are right together
+    copies: tuple[Path, ...]  # other videos of the same content, which have it too
 
 
 def parts(text: str) -> list[str]:

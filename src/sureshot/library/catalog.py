@@ -4,14 +4,13 @@ import contextlib
 import glob
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from sureshot.errors import ModelError, QueryError, SureshotError
 from sureshot.library.confidence import describe_card, find_card
-from sureshot.library.judging import judgements_needed, judging_summary
-from sureshot.library.labels import labels_of_index, read_labels
+from sureshot.library.judging import Judgements
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
 from sureshot.media.discover import is_away, is_folder
@@ -45,8 +44,7 @@ class Contents:
         excluded: patterns of what is left out.
         folders: those that the videos are in.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
-        absent: number of them for what is not here.
-        judged_words: number of them that percentages learn nothing from.
+        judging: what is to be said of them, in sentences.
         away: videos whose folder or disk is not there now.
         away_folders: the folders that they are in.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
@@ -66,8 +64,7 @@ class Contents:
     excluded: tuple[str, ...] = ()
     folders: tuple[Path, ...] = ()
     judged: int = 0
-    absent: int = 0
-    judged_words: int = 0
+    judging: str = ""
     away: int = 0
     away_folders: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
@@ -93,11 +90,7 @@ class Contents:
             f"Percentages {plain(self.status)}",
         ]
         if self.judged:
-            needed = judgements_needed(settings.model, self.fingerprint)
-            summary = judging_summary(
-                self.judged, self.absent, needed=needed, of_words=self.judged_words
-            )
-            lines.append(f"Judged      {summary}")
+            lines.append(f"Judged      {self.judging}")
         if self.excluded:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
@@ -108,21 +101,18 @@ class Contents:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        values = asdict(self)
-        del values["absent"], values["judged_words"]
+        values = to_values(self)
+        del values["judging"]
         return {
             "schema": JSON_SCHEMA,
             **values,
             "index": printable(self.index),
             "seconds": round(self.seconds, 3),
-            "settings": to_values(self.settings),
             "failed": reasons(self.failed),
             "notes": reasons(self.notes),
             "excluded": [printable(pattern) for pattern in self.excluded],
             "folders": [printable(folder) for folder in self.folders],
             "away_folders": [printable(folder) for folder in self.away_folders],
-            "trouble": list(self.trouble),
-            "faults": None if self.faults is None else [asdict(fault) for fault in self.faults],
         }
 
     def __repr__(self) -> str:
@@ -160,6 +150,10 @@ def status(
     store = Store.open(index_place(db))
     good, failed = split_failed(store.videos())
     away, away_folders = count_away(good)
+    judged, judging = 0, ""
+    with contextlib.suppress(SureshotError):
+        kept = Judgements.of_index(store.location)
+        judged, judging = len(kept), kept.described()
     return Contents(
         index=store.location,
         videos=len(good),
@@ -175,7 +169,8 @@ def status(
         folders=folders_of(good),
         away=away,
         away_folders=away_folders,
-        **_judged(store.location),
+        judged=judged,
+        judging=judging,
         trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )
@@ -261,18 +256,6 @@ def reset(db: str | Path | None = None) -> bool:
     # Where there is none, what a killed deletion has left of one goes.
     Store.delete(index_place(db))
     return there
-
-
-def _judged(location: str) -> dict[str, int]:
-    """How many searches of an index were judged; none where that cannot be read."""
-    with contextlib.suppress(SureshotError):
-        labels = read_labels(labels_of_index(location))
-        return {
-            "judged": len(labels),
-            "absent": sum(one.state == "absent" for one in labels),
-            "judged_words": sum(one.is_of_words for one in labels),
-        }
-    return {}
 
 
 def _calibrated(store: Store) -> str:

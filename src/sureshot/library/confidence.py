@@ -32,11 +32,8 @@ def find_card(
         The card, if there is one; and what is wrong with cards that cannot be used.
     """
     place = index_folder(index)
-    own, wrong = (None, ()) if place is None else _usable(place / CARD, fingerprint, bank)
-    if own is not None:
-        return own, ()
-    card, more = model_card(model, fingerprint, bank)
-    return card, (*wrong, *more)
+    own = [] if place is None else [place / CARD]
+    return _first_usable([*own, *cards_of(model, fingerprint)], fingerprint, bank)
 
 
 def card_stamp(index: str) -> tuple[int, ...]:
@@ -54,13 +51,7 @@ def model_card(
     model: str, fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
     """The calibration card of a model, if it has one; and what is wrong with those it has."""
-    wrong: tuple[str, ...] = ()
-    for place in cards_of(model, fingerprint):
-        card, more = _usable(place, fingerprint, bank)
-        wrong += more
-        if card is not None:
-            return card, wrong
-    return None, wrong
+    return _first_usable(cards_of(model, fingerprint), fingerprint, bank)
 
 
 def cards_of(model: str, fingerprint: str) -> list[Path]:
@@ -69,17 +60,23 @@ def cards_of(model: str, fingerprint: str) -> list[Path]:
     return [*([home / CARD] if home else []), reference_card(fingerprint)]
 
 
-def _usable(
-    path: Path, fingerprint: str, bank: Bank | None
+def _first_usable(
+    paths: Sequence[Path], fingerprint: str, bank: Bank | None
 ) -> tuple[Calibration | None, tuple[str, ...]]:
-    try:
-        if not path.exists():
-            return None, ()
-        card = load_card(path)
-    except (SureshotError, OSError) as error:  # such as a folder that may not be entered
-        return None, (f"{plain(path)} cannot be used: {plain(str(error))}",)
-    odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
-    return (None, odd) if odd else (card, ())
+    wrong: list[str] = []
+    for path in paths:
+        try:
+            if not path.exists():
+                continue
+            card = load_card(path)
+        except (SureshotError, OSError) as error:  # such as a folder that may not be entered
+            wrong.append(f"{plain(path)} cannot be used: {plain(str(error))}")
+            continue
+        odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
+        if not odd:
+            return card, tuple(wrong)
+        wrong += odd
+    return None, tuple(wrong)
 
 
 def judged(

@@ -57,7 +57,9 @@ class Judgements:
         kept = cls(labels_of_index(place) if file is None else file)
         if Store.exists(place):
             store = Store.open(place)
-            kept.needed = judgements_needed(store.settings.model, store.fingerprint)
+            # Of a model without a card percentages are learned from more.
+            cards = cards_of(store.settings.model, store.fingerprint)
+            kept.needed = JUDGED if any(card.exists() for card in cards) else QUERIES
         return kept
 
     def __len__(self) -> int:
@@ -97,9 +99,14 @@ class Judgements:
     @property
     def summary(self) -> str:
         """How many searches are judged, and what more of them would bring, in sentences."""
-        return judging_summary(
-            len(self), self.count("absent"), "judged", self.needed, of_words=self.of_words
-        )
+        return self.described(" judged")
+
+    def described(self, are: str = "") -> str:
+        """The `summary` with another word for what was done with the searches."""
+        absent = self.count("absent")
+        head = f"{counted(len(self), 'search', 'searches')}{are}"
+        head += f", {absent} of them for what is not here" if absent else ""
+        return f"{head}. {next_step(len(self), self.needed, self.of_words)}".rstrip()
 
     @property
     def of_words(self) -> int:
@@ -125,32 +132,7 @@ class Judgements:
             )
 
 
-def judgements_needed(model: str, fingerprint: str) -> int:
-    """How many judged queries percentages are learned from: more for a model without a card."""
-    places = cards_of(model, fingerprint)
-    return JUDGED if any(place.exists() for place in places) else QUERIES
-
-
-def judging_summary(
-    judged: int, absent: int, word: str = "", needed: int = JUDGED, *, of_words: int = 0
-) -> str:
-    """How many searches are judged, and what more of them would bring, in sentences.
-
-    Args:
-        absent: number of them for what is not here.
-        word: follows their number, such as ``judged``.
-        needed, of_words: as of `Judgements`.
-
-    Examples:
-        >>> judging_summary(101, 1, "judged")
-        '101 searches judged, 1 of them for what is not here.'
-    """
-    head = f"{counted(judged, 'search', 'searches')} {word}".rstrip()
-    head += f", {absent} of them for what is not here" if absent else ""
-    return f"{head}. {next_step(judged, needed, of_words)}".rstrip()
-
-
-def next_step(judged: int, needed: int = JUDGED, of_words: int = 0) -> str:
+def next_step(judged: int, needed: int, of_words: int) -> str:
     """What further judgements would bring, in a sentence; empty where they bring nothing."""
     judged -= of_words
     words = f"{of_words} about words, from which percentages don't learn. " if of_words else ""

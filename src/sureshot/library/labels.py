@@ -19,6 +19,7 @@ that was moved, and of a hit by words their ``source``, as the percentages of pi
 from it.
 """
 
+import contextlib
 import csv
 import difflib
 import io
@@ -210,50 +211,39 @@ def read_labels(file: str | Path, *, growing: bool = False) -> list[Label]:
 
 def append(file: Path, label: Label) -> None:
     """Write one more line, which is on the disk when this returns."""
-    try:
+    with _writing(file):
         append_line(file, label.to_line())
-    except OSError as error:
-        raise _not_written(file, error) from None
 
 
 def write(file: Path, labels: Iterable[Label]) -> None:
     """Write a file of labels, whole or not at all; an older one is replaced."""
-    try:
+    with _writing(file):
         write_text(file, "".join(label.to_line() for label in labels))
-    except OSError as error:
-        raise _not_written(file, error) from None
 
 
 def drop_half_line(file: Path) -> bool:
-    """Drop half a line from the end of a file, which a loss of power can leave there.
-
-    Returns:
-        Whether there was one.
-    """
+    """Whether a file ended with half a line, as a loss of power can leave; then it is dropped."""
     if isinstance(file, ObjectPath):
         return False  # written whole or not at all
-    try:
-        with file.open("r+b") as opened:
-            data = opened.read()
-            whole, newline, last = data.rpartition(b"\n")
-            if not last.strip():
-                return False
-            if last.rstrip().endswith(b"}"):
-                opened.write(b"\n")  # only its end was lost
-                return False
+    with _writing(file), contextlib.suppress(FileNotFoundError), file.open("r+b") as opened:
+        whole, newline, last = opened.read().rpartition(b"\n")
+        if last.rstrip().endswith(b"}"):
+            opened.write(b"\n")  # only its end was lost
+        elif last.strip():
             opened.truncate(len(whole + newline))
             return True
-    except FileNotFoundError:
-        return False
+    return False
+
+
+@contextlib.contextmanager
+def _writing(file: Path) -> Iterator[None]:
+    try:
+        yield
     except OSError as error:
-        raise _not_written(file, error) from None
-
-
-def _not_written(file: Path, error: OSError) -> SureshotError:
-    return SureshotError(
-        f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
-        "Fix that, then try again."
-    )
+        raise SureshotError(
+            f"Judgements cannot be written to {plain(file)}: {reason_of(error)}. "
+            "Fix that, then try again."
+        ) from None
 
 
 def _lines(text: str) -> Iterator[tuple[int, str]]:

@@ -245,7 +245,7 @@ def limits(text: str, vocabulary: Vocabulary | None) -> str:
     lacks = [lack.format(f"“{plain(word)}”") for lack, word in found.items()]
     if not lacks:
         return ""
-    said = f"The model {' and '.join(filter(None, [', '.join(lacks[:-1]), lacks[-1]]))}."
+    said = f"The model {_enumerated(lacks, 'and')}."
     return f"{said} {_recorded(text, found[_WHEN])}".strip() if _WHEN in found else said
 
 
@@ -363,7 +363,9 @@ def is_foreign(encoder: Encoder, text: str) -> bool:
 
 def _listed(words: Sequence[str]) -> str:
     """Some words in quotes, the first few of many."""
-    shown = [f"“{plain(word)}”" for word in words[:_SHOWN]]
-    if len(words) > _SHOWN:
-        shown.append(f"{len(words) - _SHOWN} more")
-    return " or ".join(filter(None, [", ".join(shown[:-1]), shown[-1]]))
+    more = [f"{len(words) - _SHOWN} more"] if len(words) > _SHOWN else []
+    return _enumerated([*(f"“{plain(word)}”" for word in words[:_SHOWN]), *more], "or")
+
+
+def _enumerated(parts: Sequence[str], last: str) -> str:
+    return f" {last} ".join(filter(None, [", ".join(parts[:-1]), parts[-1]]))

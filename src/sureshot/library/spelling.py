@@ -161,9 +161,7 @@ def sounds(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", heard)
 
 
-@functools.lru_cache(maxsize=4)
-def _speller(vocabulary: Vocabulary) -> Speller:
-    return Speller(vocabulary)
+_speller = functools.lru_cache(maxsize=4)(Speller)
 
 
 def corrected(
@@ -172,9 +170,6 @@ def corrected(
     is_name: Callable[[str], bool],
     in_lines: Callable[[str], Mapping[str, int]] = lambda _: {},
 ) -> str:
-    """A text with the words that were meant in the place of misspelt ones.
-
-    The arguments are those of `Speller.corrections`.
-    """
+    """A text with what was meant in the place of misspelt words; see `Speller.corrections`."""
     meant = _speller(vocabulary).corrections(text, is_name, in_lines)
-    return _WORD.sub(lambda match: meant.get(match[0], match[0]), text) if meant else text
+    return _WORD.sub(lambda match: meant.get(match[0], match[0]), text)

@@ -180,9 +180,7 @@ FilmReply = model_of(
     length=float,
     first=(_First | None),
 )
-StatusReply = model_of(
-    catalog.Contents, base=Document, without=("absent", "judged_words"), summary=str
-)
+StatusReply = model_of(catalog.Contents, base=Document, without=("judging",), summary=str)
 
 
 _ERRORS = {

@@ -448,7 +448,7 @@ def test_a_scene_is_no_longer_than_a_window_may_be():
 def test_a_long_film_is_settled_as_it_comes_and_nothing_of_it_is_lost():
     colours = [RED if n // 5 % 2 else BLUE for n in range(400)]
     scenes = [decoded(*[colour] * 10, start=10.0 * n) for n, colour in enumerate(colours)]
-    film, plain = (SceneMerger(30.0, 6, by_frames=by_frames) for by_frames in (True, False))
+    film, plain = (SceneMerger(IndexSettings(frames=6, scenes=scenes)) for scenes in (True, False))
     for number, window in enumerate(scenes):
         film.add(window, follows=number > 0)
         plain.add(window, follows=number > 0)

@@ -5,6 +5,7 @@ Both halves give the interpreter free while they work, so decoding hides behind 
 
 import hashlib
 import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -129,15 +130,11 @@ class SceneMerger:
     with a film no faster than its index. A scene that goes on over the end of a block is two
     windows, as one is that is too long.
 
-    Args:
-        longest: seconds a window may last.
-        by_frames: whether windows are put together again; False leaves them as they come.
+    Windows are put together again if the settings say so; else they are left as they come.
     """
 
-    def __init__(self, longest: float, max_frames: int, *, by_frames: bool) -> None:
-        self._longest = longest
-        self._max_frames = max_frames
-        self._by_frames = by_frames
+    def __init__(self, settings: IndexSettings) -> None:
+        self._settings = settings
         self._settled: list[EncodedWindow] = []
         self._waiting: list[tuple[EncodedWindow, bool]] = []
 
@@ -154,8 +151,9 @@ class SceneMerger:
 
     def _settle(self) -> None:
         windows = sorted(self._waiting, key=lambda pair: pair[0].start)
-        if windows and self._by_frames:
-            self._settled += by_scene(windows, longest=self._longest, max_frames=self._max_frames)
+        if windows and _looks(self._settings):
+            longest, most = self._settings.window, self._settings.frames
+            self._settled += by_scene(windows, longest=longest, max_frames=most)
         else:
             self._settled += [window for window, _ in windows]
         self._waiting = []
@@ -396,17 +394,14 @@ def _encoded(
     messages: Iterator[_Message], settings: IndexSettings, encoder: Encoder
 ) -> Iterator[EncodedVideo | VideoProgress]:
     """Encode windows in batches across videos; a video comes out when it is complete."""
-    mergers: dict[Path, SceneMerger] = {}
+    mergers: dict[Path, SceneMerger] = defaultdict(partial(SceneMerger, settings))
     waiting: list[_Part] = []
     ended: list[VideoRecord] = []
 
     def flush() -> Iterator[EncodedVideo | VideoProgress]:
         encoded = encode_together(encoder, [part.prepared for part in waiting])
         for part, features in zip(waiting, encoded, strict=True):
-            window, path = part.window, part.progress.path
-            if path not in mergers:
-                looks = _looks(settings)
-                mergers[path] = SceneMerger(settings.window, settings.frames, by_frames=looks)
+            window = part.window
             one = EncodedWindow(
                 start=window.start,
                 end=window.end,
@@ -414,7 +409,7 @@ def _encoded(
                 signatures=window.signatures,
                 frames=features.frames[window.shown],
             )
-            mergers[path].add(one, follows=window.follows)
+            mergers[part.progress.path].add(one, follows=window.follows)
             yield part.progress
         waiting.clear()
         for record in ended:

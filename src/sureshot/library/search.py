@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, UInt8
+from jaxtyping import UInt8
 
 from sureshot.errors import QueryError, StoreError, option
 from sureshot.library import confidence
@@ -34,7 +34,14 @@ from sureshot.library.video_list import VideoPage, split_failed, videos
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line
-from sureshot.models.encoders.base import Encoder, TextFeatures, VideoFeatures, shares
+from sureshot.models.encoders.base import (
+    Encoder,
+    FrameFeatures,
+    TextFeatures,
+    VideoFeatures,
+    shares,
+    stack,
+)
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
@@ -59,7 +66,6 @@ _LONG = 60  # words of a query from which on misspelt ones are not replaced
 _WITH_WORDS = 10  # moments of pictures that lines may join, at least
 _FOLDED = 20  # moments whose copies are no rivals of theirs
 _KEPT = 256  # sentences that are remembered
-_TEXTS = 64  # encoded at once
 _TOGETHER = 16  # sentences whose candidates are in memory together, 32 MB of the bundled model
 
 
@@ -70,7 +76,6 @@ def asked_windows(
 
     Args:
         store: the index; or how a video is cut into windows, where there is no index.
-        encoder: the encoder that wrote the index.
         path: any video file, photo or folder of frames, absolute.
         at: seconds; None takes at most 24 windows, evenly over the whole video.
     """
@@ -85,7 +90,10 @@ def asked_windows(
         settings = store if isinstance(store, IndexSettings) else store.settings
         with naming(path):
             encoded = encode_video(source, settings, encoder).windows
-        windows = _padded([w.frames for w in encoded])
+        shown = [w.frames for w in encoded]
+        windows = stack(
+            [FrameFeatures(f, patches=f[:, None][:, :0], backbone=f[:, :0]) for f in shown]
+        )
         start = np.array([w.start for w in encoded])
         end = np.array([w.end for w in encoded])
     if at is None:
@@ -150,15 +158,6 @@ def _source(path: Path) -> Source:
     if found is not None:
         raise QueryError(f"{printable(path)} cannot be read: {found.reason}.")
     raise QueryError(f"{printable(path)} is not a video file or a folder of numbered frames.")
-
-
-def _padded(windows: Sequence[Float[np.ndarray, "_ dim"]]) -> VideoFeatures:
-    """The frames of some windows as videos."""
-    counts = np.array([len(frames) for frames in windows])
-    mask = np.arange(counts.max())[None, :] < counts[:, None]
-    frames = np.zeros((*mask.shape, windows[0].shape[1]), windows[0].dtype)
-    frames[mask] = np.concatenate(windows)
-    return VideoFeatures.of_frames(frames, mask)
 
 
 def _ranked(

@@ -52,8 +52,8 @@ def calibrate(
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
     A label with times says whether a hit that meets them is right; one without is about the best
-    moment of its video. Of what was searched for and judged, but not of a
-    list of all right answers, it counts too how often it is here.
+    moment of its video. How often something is here is counted too, but not in lists of all right
+    answers.
 
     Labels from elsewhere that made the card of an index are kept next to it, and count together
     with what is judged of it, whichever came first: no click undoes them. Where the two disagree,
@@ -62,8 +62,8 @@ def calibrate(
     Args:
         labels: file of judged queries, see `sureshot.library.labels`; None is that of the index,
             into which `sureshot.library.judge` writes.
-        db: the index, by its place or opened; None is the default index of this user.
-        model: the model of the index, if its folder has moved.
+        db: the index, opened, or by its place, which goes with ``model`` and ``device`` as of
+            `sureshot.open_index`.
         skip_unknown: leave out queries about videos that are not in the index, as those of its
             own file always are.
         date: date to note on the card, such as 2026-11-30; today if empty.

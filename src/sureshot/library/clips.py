@@ -16,7 +16,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import av
 import numpy as np
@@ -29,13 +29,10 @@ from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit,
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import (
     FORMATS,
-    PLAYED,
     check_format,
     clock,
-    read_moment,
     subtitles,
     timelines,
-    varying,
 )
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
@@ -56,6 +53,7 @@ from sureshot.store.rows import VideoRecord
 from sureshot.text import at_time, counted, file_name, percent, plain, printable, time_range
 
 _NAME_BYTES = 200
+_Failed = list[tuple[Path, str]]  # files or videos, with reasons
 _PHOTOS = threading.BoundedSemaphore(2)  # a large one takes hundreds of megabytes as it is read
 
 
@@ -148,22 +146,21 @@ def export(
         lift = f"{option('min', '0%')} {every} every hit"
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
     spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
+    written: list[Path] = []
     if format == "clips":
         written, failed = _cut_hits(spans, folder, copy, overwrite, lines)
     else:
-        written, failed, said = _list_hits(spans, folder, format, answer.query, overwrite)
+        texts, failed, said = timelines(format, answer.query, spans)
+        for name, text in texts.items():
+            _write(folder / name, text, overwrite, written, failed)
         notes += said
     return Exported(
         written=tuple(written), failed=tuple(failed), left_out=left_out, remark=" ".join(notes)
     )
 
 
-_Failed: TypeAlias = list[tuple[Path, str]]
-_Spans: TypeAlias = list[tuple[Hit, float, float]]  # hits from second to second
-
-
 def _cut_hits(
-    spans: _Spans,
+    spans: Sequence[tuple[Hit, float, float]],
     folder: Path,
     copy: bool,
     overwrite: bool,
@@ -194,25 +191,6 @@ def _cut_hits(
             sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
             _write(sidecar, text, overwrite, written, failed)
     return written, failed
-
-
-def _list_hits(
-    spans: _Spans, folder: Path, format: str, query: str, overwrite: bool
-) -> tuple[list[Path], _Failed, list[str]]:
-    """The files of a format; what is not in them; what to know of them."""
-    written: list[Path] = []
-    failed: _Failed = []
-    moments = []
-    for hit, start, end in spans:
-        try:
-            moments.append(read_moment(hit, query, start, end))
-        except VideoError as error:
-            failed.append((hit.path, str(error)))
-    texts, unlisted = timelines(format, moments)
-    failed += unlisted
-    for name, text in texts.items():
-        _write(folder / name, text, overwrite, written, failed)
-    return written, failed, [] if format in PLAYED else varying(moments)
 
 
 def _write(target: Path, text: str, overwrite: bool, written: list[Path], failed: _Failed) -> None:

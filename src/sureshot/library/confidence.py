@@ -92,9 +92,7 @@ def judged(
     """Answers from one library, with what a card says of them.
 
     Args:
-        card: calibration card that fits the model.
         rivals: scores of the moments that each query may mean, descending, at least one.
-        about: what else is known of the queries.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         prior: share of searches for what is here; None is that of the card.
         whole: whether each query was compared with all that is there.

@@ -105,12 +105,8 @@ def price_of(
     A change counts if it is large next to what all frames of the video differ by, and next to what
     frames side by side differ by: a film of many scenes has the first, a shaky shot the second.
 
-    Args:
-        frames: frame vectors of a whole video in the order of time, compared at unit length.
-        lasting: seconds that each frame stands for, above 0.
-
-    Returns:
-        Squared length of unit vectors times seconds, above 0.
+    The frames are those of a whole video, as `parts` takes them. The price is in squared lengths of
+    unit vectors times seconds, above 0.
     """
     vectors = unit_vectors(frames.astype(np.float64))
     mean = np.average(vectors, axis=0, weights=lasting)
@@ -170,12 +166,9 @@ def by_scene(
         longest: seconds a window may last.
         max_frames: frames of a window; of more, as many evenly over it are kept.
     """
-    runs: list[list[EncodedWindow]] = []
-    for window, goes_on in windows:
-        if goes_on and runs:
-            runs[-1].append(window)
-        else:
-            runs.append([window])
+    firsts = [row for row, (_, goes_on) in enumerate(windows) if not (row and goes_on)]
+    ranges = pairwise([*firsts, len(windows)])
+    runs = [[window for window, _ in windows[first:after]] for first, after in ranges]
     stretches = [
         EncodedWindow(
             start=run[0].start,
@@ -263,7 +256,6 @@ def encode_videos(
 
     Args:
         sources: what to read; at most a few windows of each are in memory at once.
-        settings: how to cut and sample.
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
     """

@@ -48,14 +48,14 @@ class FileNames:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        # The state of the index, and arrow arrays of texts: paths, whole, and folded below what all
-        # share. In one, as several threads search.
-        self._known: tuple[int | None, Any, Any] = (None, None, None)
+        # The state of the index, and a table: paths, whole, and names, which are folded below what
+        # all share. In one, as several threads search.
+        self._known: tuple[int | None, Any] = (None, None)
 
     def has(self, word: str) -> bool:
         """Whether a word is in any of the names."""
         parts = name_parts(word)
-        return bool(parts) and len(_named(parts, *self._read())[0]) > 0
+        return bool(parts) and len(_named(parts, self._read())) > 0
 
     def matches(self, query: str, selection: Selection | None) -> tuple[tuple[NameMatch, ...], int]:
         """The first videos and folders whose names have all words of a query, and how many do.
@@ -65,24 +65,24 @@ class FileNames:
         parts = list(dict.fromkeys(name_parts(query)))
         if max(map(len, parts), default=0) < 3:
             return (), 0
-        every, folded = self._read()
-        paths, names = _named(parts, every, folded)
-        if not len(paths) or len(paths) == len(every) > 1:  # what all have tells nothing
+        every = self._read()
+        found = _named(parts, every)
+        if not len(found) or len(found) == len(every) > 1:  # what all have tells nothing
             return (), 0
-        paths, names = _within(paths, names, selection)
-        folders = pc.replace_substring_regex(names, "[^/]*$", "")
+        found = _within(found, selection)
+        folders = pc.replace_substring_regex(found["name"], "[^/]*$", "")
         by_folder = functools.reduce(pc.and_, [_has(part, folders) for part in parts])
-        own = pc.filter(paths, pc.invert(by_folder)).to_pylist()
-        folders = pc.replace_substring_regex(pc.filter(paths, by_folder), "/[^/]*$", "")
+        own = found["path"].filter(pc.invert(by_folder)).to_pylist()
+        folders = pc.replace_substring_regex(found["path"].filter(by_folder), "/[^/]*$", "")
         counts = {row["values"]: row["counts"] for row in pc.value_counts(folders).to_pylist()}
         shown = [NameMatch(from_text(name), counts[name]) for name in sorted(counts)[:_SHOWN]]
         files = map(from_text, sorted(own)[: _SHOWN - len(shown)])
         shown += [NameMatch(path, **looked_for(path)) for path in files]
         return tuple(shown), len(counts) + len(own)
 
-    def _read(self) -> tuple[Any, Any]:
+    def _read(self) -> Any:
         version: int | None
-        known, every, names = self._known
+        known, every = self._known
         try:
             version, paths = self._store.paths(known)
         except StoreError:  # of which the answer warns
@@ -93,19 +93,19 @@ class FileNames:
             shared = os.path.commonprefix([first, last])  # noqa: RUF071 - cut at a slash below
             below = pc.utf8_slice_codeunits(paths, shared.rfind("/") + 1)
             folded = pc.utf8_normalize(pc.utf8_lower(below), "NFKD")
-            every, names = paths, pc.replace_substring_regex(folded, r"\p{Mn}", "")
-            self._known = version, every, names
-        return every, names
+            names = pc.replace_substring_regex(folded, r"\p{Mn}", "")
+            every = pa.table({"path": paths, "name": names})
+            self._known = version, every
+        return every
 
 
-def _named(parts: list[str], paths: Any, names: Any) -> tuple[Any, Any]:
-    """The paths with all of some words in their names, and those names."""
+def _named(parts: list[str], every: Any) -> Any:
+    """The rows with all of some words in their names."""
     for part in sorted(parts, key=len, reverse=True):
         # Few names have the longest word, and to look for letters alone takes least.
-        for has in (lambda part, names: pc.match_substring(names, _stem(part)), _has):
-            chosen = has(part, names)
-            paths, names = pc.filter(paths, chosen), pc.filter(names, chosen)
-    return paths, names
+        every = every.filter(pc.match_substring(every["name"], _stem(part)))
+        every = every.filter(_has(part, every["name"]))
+    return every
 
 
 def _stem(part: str) -> str:
@@ -120,15 +120,13 @@ def _has(part: str, names: Any) -> Any:
     return pc.match_substring_regex(names, plural)
 
 
-def _within(paths: Any, names: Any, selection: Selection | None) -> tuple[Any, Any]:
-    """The paths among those selected, and their names."""
+def _within(rows: Any, selection: Selection | None) -> Any:
+    """The rows of videos among those selected."""
     if selection is None:
-        return paths, names
+        return rows
     if isinstance(selection, VideoSet):
-        ids = (video_id(from_text(path)) for path in paths.to_pylist())
-        chosen = pa.array([one in selection.ids for one in ids], pa.bool_())
-    else:
-        top = to_text(selection)
-        below = pc.starts_with(paths, top.rstrip("/") + "/")
-        chosen = pc.or_(below, pc.equal(paths, top))
-    return pc.filter(paths, chosen), pc.filter(names, chosen)
+        ids = (video_id(from_text(path)) for path in rows["path"].to_pylist())
+        return rows.filter(pa.array([one in selection.ids for one in ids], pa.bool_()))
+    top = to_text(selection)
+    below = pc.starts_with(rows["path"], top.rstrip("/") + "/")
+    return rows.filter(pc.or_(below, pc.equal(rows["path"], top)))

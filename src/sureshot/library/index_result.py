@@ -102,15 +102,17 @@ class Indexed:
     @property
     def summary(self) -> str:
         """How many videos were found, and what became of them."""
-        parts = [
-            f"{self.indexed} indexed" if self.indexed else "" if self.copied else "nothing new",
-            f"{self.unchanged} unchanged" if self.unchanged else "",
-            f"{self.moved} moved" if self.moved else "",
-            f"{self.copied} with the content of another" if self.copied else "",
-            f"{len(self.failed)} failed" if self.failed else "",
-            f"{self.known_failures} failed before" if self.known_failures else "",
-        ]
-        return f"{counted(self.found, 'video')} found: {', '.join(part for part in parts if part)}."
+        became = {
+            "indexed": self.indexed,
+            "unchanged": self.unchanged,
+            "moved": self.moved,
+            "with the content of another": self.copied,
+            "failed": len(self.failed),
+            "failed before": self.known_failures,
+        }
+        parts = [] if self.indexed or self.copied else ["nothing new"]
+        parts += [f"{count} {what}" for what, count in became.items() if count]
+        return f"{counted(self.found, 'video')} found: {', '.join(parts)}."
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""

@@ -218,16 +218,14 @@ def judge(
         begin: called before a query with it, its number, and how many there are to judge.
         to: file of the judgements, made if it is not there; None is in the index, where
             `sureshot.library.calibrate` looks for it and `reset` leaves it.
-        db: the index, by its place or opened; None is the default index of this user.
-        model: the model of the index, if its folder has moved.
-        device: torch device; None takes a GPU where there is one.
+        db: the index, opened, or by its place, which goes with ``model`` and ``device`` as of
+            `sureshot.open_index`.
         limit: hits of a query that are judged.
         explain: PNG into which the hits of the query in hand are drawn.
 
     Raises:
-        QueryError: a query is empty.
-        SureshotError: nothing is indexed, or the file cannot be read or written, or is of something
-            else.
+        SureshotError: nothing is indexed, a query is empty, or the file cannot be read or written,
+            or is of something else.
     """
     searcher = db if isinstance(db, Searcher) else None
     place = db.store.location if isinstance(db, Searcher) else index_place(db)

@@ -83,11 +83,7 @@ def parse_share(text: str) -> float:
 
 
 def usual_prior() -> float | None:
-    """The share of searches for what is there that `SURESHOT_PRIOR` gives; None if it is not set.
-
-    Raises:
-        QueryError: it is no share above 0.
-    """
+    """The share of searches for what is there, of `SURESHOT_PRIOR`; None if that is not set."""
     text = os.environ.get("SURESHOT_PRIOR", "").strip()
     if not text:
         return None
@@ -314,12 +310,7 @@ _REMEDY = (
 def text_warnings(
     encoder: Encoder, texts: Sequence[str], features: TextFeatures
 ) -> tuple[str, ...]:
-    """What the model does not see or read of some texts, and a language that it does not know.
-
-    Args:
-        texts: cleaned.
-        features: what the encoder made of them.
-    """
+    """What the model does not see or read of cleaned texts, or a language that it does not know."""
     strange = [encoder.latin_only and (other_script(t) or looks_foreign(t)) for t in texts]
     lacks = (
         "" if foreign else limits(text, encoder.vocabulary)

@@ -398,57 +398,59 @@ FORMATS: dict[str, tuple[str, Callable[[str, Sequence[Moment]], str]]] = {
 
 
 def timelines(
-    format: str, moments: Sequence[Moment]
-) -> tuple[dict[str, str], list[tuple[Path, str]]]:
-    """Texts of the files of a format by their names, and what they have no room for, with reasons.
+    format: str, query: str, spans: Sequence[tuple[Hit, float, float]]
+) -> tuple[dict[str, str], list[tuple[Path, str]], list[str]]:
+    """Texts of the files of a format by their names; what is not in them, with reasons; and notes.
 
     Markers are a file for each video; all others are one file.
 
     Args:
         format: one of `FORMATS`.
-        moments: of one query.
+        spans: hits of the query, each from second to second.
     """
+    read: list[Moment] = []
     kept: list[Moment] = []
     failed: list[tuple[Path, str]] = []
-    for moment in moments:
+    for hit, start, end in spans:
         try:
-            if format in PLAYED and is_folder_at(moment.hit.path):
-                raise VideoError(moment.fault)
-            if format in PLAYED and "://" in str(moment.hit.path):
-                raise VideoError("is in object storage, which players do not reach; export clips")
-            if format not in (*PLAYED, "csv"):
-                rate = moment.counted.rate
-                if format == "edl" and kept and rate != (one := kept[0].counted.rate):
-                    raise VideoError(
-                        f"has {float(rate):.5g} frames per second and the first hit "
-                        f"{float(one):.5g}; an EDL holds one rate"
-                    )
+            moment = read_moment(hit, query, start, end)
+            read.append(moment)
+            _check_room(format, moment, kept)
             kept.append(moment)
         except VideoError as error:
-            failed.append((moment.hit.path, str(error)))
+            failed.append((hit.path, str(error)))
     suffix, write = FORMATS[format]
     films: dict[Path, list[Moment]] = {}
     for moment in kept:
         films.setdefault(moment.hit.path if format == "markers" else Path(), []).append(moment)
     texts = {}
     for those in films.values():
-        title = plain(those[0].query)
+        title = plain(query)
         name = file_name(title, _NAME_BYTES, "hits")
         if format == "markers":
             title = those[0].name
             video = file_name(those[0].hit.path.stem, _NAME_BYTES, "video")
             name = f"{those[0].hit.rank:02d} {video} {name}"
         texts[name + suffix] = write(title, those)
-    return texts, failed
-
-
-def varying(moments: Sequence[Moment]) -> list[str]:
-    """A sentence about videos whose frame rate varies, if there are any."""
-    rates = {m.name: m.timing.rate for m in moments if m.timing and m.timing.varies}
-    if not rates:
-        return []
+    rates = {m.name: m.timing.rate for m in read if m.timing and m.timing.varies}
     named = ", ".join(f"{name} ({float(rate):.5g} taken)" for name, rate in rates.items())
-    return [f"The frame rate varies in {named}; an editor may be a few frames off."]
+    note = f"The frame rate varies in {named}; an editor may be a few frames off."
+    return texts, failed, [note] if rates and format not in PLAYED else []
+
+
+def _check_room(format: str, moment: Moment, kept: Sequence[Moment]) -> None:
+    """Refuse a moment that a format has no room for after others."""
+    if format in PLAYED and is_folder_at(moment.hit.path):
+        raise VideoError(moment.fault)
+    if format in PLAYED and "://" in str(moment.hit.path):
+        raise VideoError("is in object storage, which players do not reach; export clips")
+    if format not in (*PLAYED, "csv"):
+        rate = moment.counted.rate
+        if format == "edl" and kept and rate != (one := kept[0].counted.rate):
+            raise VideoError(
+                f"has {float(rate):.5g} frames per second and the first hit {float(one):.5g}; an "
+                "EDL holds one rate"
+            )
 
 
 def check_format(format: str) -> None:

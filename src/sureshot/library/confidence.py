@@ -139,8 +139,7 @@ def judged(
                 present=here,
                 answerable="no" if absent else "yes" if here >= sure else "unknown",
                 confidence=known,
-                warnings=(*answer.warnings, *warnings),
-            )
+            ).noted(*warnings)
         )
     return found
 
@@ -221,4 +220,4 @@ def likely(answer: Answer, min: float) -> Answer:
     note = f"{counted(count, 'hit')} less likely right than {wanted} left out."
     if not kept:
         note = f"No hit is as likely right as {wanted}; {count} left out."
-    return replace(answer, hits=kept, warnings=(*answer.warnings, note))
+    return replace(answer, hits=kept).noted(note)

@@ -431,6 +431,10 @@ class Answer(Sequence[Hit]):
     names: tuple[NameMatch, ...] = ()
     names_found: int = 0
 
+    def noted(self, *warnings: str) -> "Answer":
+        """The same with more for the user to know."""
+        return replace(self, warnings=(*self.warnings, *warnings))
+
     def name_rows(self, shown: Callable[[Path], str] = plain) -> list[str]:
         """The names that match, a line each, with their paths as ``shown`` makes them."""
         more = self.names_found - len(self.names)

@@ -591,7 +591,7 @@ class Searcher:
             if sort == "date" and len(hits) > 1:
                 places = {path: newest_first(record) for path, record in known.items()}
                 hits.sort(key=lambda hit: (places.get(hit.path, (0.0, hit.path)), hit.rank))
-                answer = _noted(answer, by_date([hit.date_from for hit in hits]))
+                answer = answer.noted(by_date([hit.date_from for hit in hits]))
             done.append(replace(answer, hits=tuple(hits)))
         return done
 
@@ -663,7 +663,7 @@ class Searcher:
         answers = [self._answer(ranking, searched) for ranking in rankings]
         card, warnings = self._current_card()
         if card is None:
-            return [_noted(answer, *warnings) for answer in answers]
+            return [answer.noted(*warnings) for answer in answers]
         rows = []
         for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
             # Captions and judgements alike are about words that the model knows.
@@ -685,7 +685,7 @@ class Searcher:
             whole=[rankings[row].whole for row in rows],
         )
         for row, answer in zip(rows, judged, strict=True):
-            answers[row] = _noted(answer, *warnings)
+            answers[row] = answer.noted(*warnings)
         return answers
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:
@@ -730,10 +730,6 @@ def _finished(answer: Answer, asked: Query) -> Answer:
     """An answer of pictures and words with what was asked about its percentages."""
     if answer.hits and not answer.has_percentages and (asked.min or asked.present):
         named = option("min") if asked.min else option("present", True)
-        return _noted(answer, f"There are no percentages here, so {named} changes nothing.")
+        return answer.noted(f"There are no percentages here, so {named} changes nothing.")
     given = confidence.given_present(answer) if asked.present else answer
     return confidence.likely(given, asked.min)
-
-
-def _noted(answer: Answer, *warnings: str) -> Answer:
-    return replace(answer, warnings=(*answer.warnings, *warnings))

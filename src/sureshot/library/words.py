@@ -236,20 +236,17 @@ class Words:
         """An answer of pictures with what is said and written that the query may mean."""
         try:
             if not self._store.lines.count():
-                quoted = bool(phrase_of(asked.text) and answer.hits)
-                return replace(answer, warnings=(*answer.warnings, *[_NO_LINES] * quoted))
+                quoted = phrase_of(asked.text) and answer.hits
+                return answer.noted(_NO_LINES) if quoted else answer
             scored, said = self._scored(asked)
         except StoreError as error:
-            hits = answer.hits[: asked.limit]
-            return replace(answer, hits=hits, warnings=(*answer.warnings, str(error)))
+            return answer[: asked.limit].noted(str(error))
         if not asked.phrase:
             scored = [one for one in scored if one.probability >= LIKELY]
             said = min(said, sum(one.probability for one in scored))
         elif not scored:
-            nothing = (
-                f"No words here are “{asked.phrase}”. Without quotes, pictures are searched too."
-            )
-            return replace(answer, warnings=(*answer.warnings, nothing))
+            none = f"No words here are “{asked.phrase}”."
+            return answer.noted(f"{none} Without quotes, pictures are searched too.")
         answer = _merged(answer, asked, scored, said)
         # Of the table of lines trouble is known only now.
         warnings = dict.fromkeys([*answer.warnings, *self._store.trouble()])
@@ -263,8 +260,13 @@ class Words:
                 return found
             for one in found:
                 scored, _ = self._scored(Query(text=one.text, codes=None, folder=found.video))
-                heard = [s for s in scored if s.probability >= SURE and _is_at(s, found.at)]
-                rows.append(replace(one, lines=tuple(map(_match, heard[:_SHOWN]))))
+                heard = [
+                    _match(line)
+                    for line in scored
+                    if line.probability >= SURE
+                    and (found.at is None or _is_near(line.found.line, found.at))
+                ]
+                rows.append(replace(one, lines=tuple(heard[:_SHOWN])))
             said = [line.text for line in self._store.lines.of(found.video)]
         except StoreError as error:
             return replace(found, warnings=(*found.warnings, str(error)))
@@ -310,19 +312,18 @@ class Words:
     ) -> list[FoundLine]:
         """Two lines in a row of one track, as one, that have a phrase which neither has."""
         words = phrase.split()
-        begun: list[tuple[FoundLine, int]] = []
-        rests: list[list[str]] = []  # stems of what the next line begins or the last one ends with
+        # With the stems of what the next line begins, or the one before it ends with.
+        begun: list[tuple[FoundLine, int, list[str]]] = []
         for cut in range(1, min(len(words), _CUTS + 1)):
             head, tail = (_stems(" ".join(part)) for part in (words[:cut], words[cut:]))
             step, here, rest = (1, head, tail) if len(head) >= len(tail) else (-1, tail, head)
             part = " ".join(words[:cut] if step == 1 else words[cut:])
-            for one in self._store.lines.having(part, vector, _CROSSING, folder):
-                if _meets(_stems(one.line.text), here, -step):
-                    begun.append((one, step))
-                    rests.append(rest)
+            near = self._store.lines.having(part, vector, _CROSSING, folder)
+            near = [one for one in near if _meets(_stems(one.line.text), here, -step)]
+            begun += [(one, step, rest) for one in near]
         found = []
-        others = self._store.lines.next_to(begun)
-        for (one, step), other, rest in zip(begun, others, rests, strict=True):
+        others = self._store.lines.next_to([(one, step) for one, step, _ in begun])
+        for (one, step, rest), other in zip(begun, others, strict=True):
             if other is None or not _meets(_stems(other.line.text), rest, step):
                 continue
             first, second = (one.line, other.line)[::step]
@@ -353,9 +354,8 @@ def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
     return tuple(word for word in words if wanted & set(parts(word)))
 
 
-def _is_at(one: _Scored, at: float | None) -> bool:
-    line = one.found.line
-    return at is None or line.start - _NEAR <= at <= line.end + _NEAR
+def _is_near(place: Line | Hit | Copy, time: float) -> bool:
+    return place.start - _NEAR <= time <= place.end + _NEAR
 
 
 def _match(one: _Scored) -> LineMatch:
@@ -392,7 +392,7 @@ class _Row:
         start, paths = one.found.line.start, (one.found.path, *one.copies)
         # A copy may stand for the video of the line, which is gone.
         places: list[Hit | Copy] = [self.hit, *(c for c in self.hit.copies if c.missing)]
-        return any(p.path in paths and p.start - _NEAR <= start <= p.end + _NEAR for p in places)
+        return any(place.path in paths and _is_near(place, start) for place in places)
 
     def add(self, one: _Scored) -> None:
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
@@ -472,11 +472,8 @@ def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> list[str]:
     """Notes, without those on words that the model of pictures does not know and lines have."""
     said = {word for line in lines for word in _stems(line)}
-
-    def named(note: str) -> set[str]:
-        return {word for quoted in re.findall("“(.+?)”", note) for word in _stems(quoted)}
-
-    return [note for note in notes if not named(note) or named(note) - said]
+    quoted = {note: {*_stems(" ".join(re.findall("“(.+?)”", note)))} for note in notes}
+    return [note for note, words in quoted.items() if not words or words - said]
 
 
 def _with_confidence(

@@ -12,8 +12,7 @@ import pytest
 from sureshot.errors import ArgumentError, QueryError, StoreError
 from sureshot.library.catalog import has_index, remove, reset, status
 from sureshot.library.search import open_index
-from sureshot.library.video_filter import VideoFilter
-from sureshot.library.video_list import list_videos, video_values
+from sureshot.library.video_list import VideoFilter, list_videos, video_values
 from sureshot.library.video_list import videos as listed
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord

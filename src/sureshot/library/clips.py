@@ -27,13 +27,7 @@ from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
-from sureshot.library.timelines import (
-    FORMATS,
-    check_format,
-    clock,
-    subtitles,
-    timelines,
-)
+from sureshot.library.timelines import FORMATS, check_format, clock, subtitles, timelines
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
 from sureshot.media.excerpt import (

@@ -23,7 +23,7 @@ from sureshot.library.labels import (
 from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.library.video_filter import VideoFilter
+from sureshot.library.video_list import VideoFilter
 from sureshot.paths import absolute, as_list, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store

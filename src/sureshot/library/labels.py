@@ -371,7 +371,7 @@ def given_labels_of_index(location: str) -> Path:
 
 
 def located(
-    labels: Iterable[Label],
+    labels: Sequence[Label],
     file: str | Path,
     videos: Mapping[Path, str],
     *,
@@ -391,13 +391,10 @@ def located(
     names = Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100
     kept: list[Label] = []
     unknown: dict[Path, None] = {}
-    left_out = 0
     for label in labels:
         missing = [m.video for m in label.moments if m.right and names.find(m) is None]
         unknown |= dict.fromkeys(missing)
-        if missing:
-            left_out += 1
-        else:
+        if not missing:
             kept.append(names.located(label))
     if unknown and not skip_unknown:
         raise SureshotError(_unknown(file, list(unknown), names))
@@ -406,7 +403,7 @@ def located(
             f"Every query of {plain(file)} names a video that is not in the index; are they about "
             f"another one? Name it with {option('db')}."
         )
-    return kept, left_out
+    return kept, len(labels) - len(kept)
 
 
 class Names:

@@ -373,7 +373,6 @@ class Ranking:
 
     query: Query
     looked: WindowScores
-    scores: Float[np.ndarray, " windows"]  # exact ones
     moments: list[Moment]  # of the windows, best first
     count: int  # of the windows that were asked for
     whole: bool  # whether there are no others
@@ -383,12 +382,12 @@ class Ranking:
     @classmethod
     def of(cls, query: Query, looked: WindowScores, count: int, *, whole: bool) -> "Ranking":
         """Score and rank windows."""
-        scores, found = looked.scores(query.codes), looked.windows
+        found, scores = looked.windows, looked.scores(query.codes)
         moments = join_adjacent(found.paths, found.start, found.end, scores)
         # First, or else pieces of the scene that was asked about would be hidden with it.
         moments = [moment for moment in moments if not query.is_about(moment)]
         moments = join_scenes(moments, looked.looks)
-        return cls(query, looked, scores, moments, count, whole)
+        return cls(query=query, looked=looked, moments=moments, count=count, whole=whole)
 
     def best(self, count: int, limit: int) -> tuple[list[Moment], bool]:
         """So many best moments, at most ``limit`` of a video, and whether a video has more."""

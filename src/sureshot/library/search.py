@@ -29,8 +29,16 @@ from sureshot.library.query_checks import (
 from sureshot.library.ranking import Candidates, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions, NameMatch
 from sureshot.library.spelling import corrected
-from sureshot.library.video_filter import Sort, VideoFilter, by_date, check_sort, newest_first
-from sureshot.library.video_list import VideoPage, split_failed, videos
+from sureshot.library.video_list import (
+    Sort,
+    VideoFilter,
+    VideoPage,
+    by_date,
+    check_sort,
+    newest_first,
+    split_failed,
+    videos,
+)
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line

@@ -19,8 +19,7 @@ from sureshot.library.labels import JudgedMoment
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
-from sureshot.library.video_filter import VideoFilter
-from sureshot.library.video_list import list_videos, video_values
+from sureshot.library.video_list import VideoFilter, list_videos, video_values
 from sureshot.media.discover import is_folder
 from sureshot.media.lines import Source
 from sureshot.paths import video_id

@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float64
 
 from sureshot.errors import SureshotError, option
 from sureshot.files import CARD
@@ -116,7 +115,14 @@ def judged(
         few = None if members is None else int(members[number].sum())
         if few is not None and few > max(1, min(_LONGEST, len(scores) // 2)):
             few = None
-        hits = _with_probabilities(answer.hits, np.array(scores), right[number], few)
+        # The probability of a moment depends on its score alone; that of a copy is its original's.
+        rising, best = np.unique(np.array(scores), return_index=True)
+        shares = np.interp([hit.score for hit in answer], rising, right[number, best]).tolist()
+        least = np.inf if few is None else scores[few - 1]
+        hits = tuple(
+            replace(hit, probability=p, plausible=None if few is None else hit.score >= least)
+            for hit, p in zip(answer, shares, strict=True)
+        )
         known = Confidence(
             right=float(right[number, 0]),
             coverage=coverage,
@@ -142,23 +148,6 @@ def judged(
             ).noted(*warnings)
         )
     return found
-
-
-def _with_probabilities(
-    hits: Sequence[Hit],
-    scores: Float64[np.ndarray, " moments"],
-    right: Float64[np.ndarray, " known"],
-    plausible: int | None,
-) -> tuple[Hit, ...]:
-    """Hits with the probabilities of the moments that score as they do."""
-    # The probability of a moment depends on its score alone, so that of a copy is its original's.
-    rising, best = np.unique(scores, return_index=True)
-    shares = np.interp([hit.score for hit in hits], rising, right[best]).tolist()
-    least = np.inf if plausible is None else float(scores[plausible - 1])
-    return tuple(
-        replace(hit, probability=share, plausible=None if plausible is None else hit.score >= least)
-        for hit, share in zip(hits, shares, strict=True)
-    )
 
 
 def describe_card(card: Calibration) -> str:

@@ -302,7 +302,11 @@ def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterat
     try:
         note, end, shot = yield from _decode_windows(source, settings, encoder)
         digest = content_digest(source)
-        if _stamp(source) != (source.size, source.mtime_ns):
+        stats = [file.stat() for file in files_of(source)]
+        if not stats:
+            raise VideoError("has vanished", transient=True)
+        size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+        if (size, newest) != (source.size, source.mtime_ns):
             raise VideoError("changed while it was being read", transient=True)
         yield record_of(
             source, duration=end, digest=digest, note=note, shot=shot.time, shot_from=shot.source
@@ -330,7 +334,11 @@ def _decode_windows(
     count = 0
     rate = settings.frame_rate
     with open_video(source, decode=settings.decode, gap=SHORTEST, rate=rate) as video:
-        far = partial(_far, source, video.duration)
+
+        def far(seconds: float) -> VideoProgress:
+            share = min(seconds / video.duration, 1.0) if video.duration else 0.0  # or unknown
+            return VideoProgress(source.path, int(share * source.size), seconds)
+
         for window in windows(
             _reported(video, far),
             longest=longest,
@@ -344,12 +352,6 @@ def _decode_windows(
     if not count:
         raise VideoError("holds no frame that can be decoded")
     return video.note, video.end, read_shot(source, video.metadata)
-
-
-def _far(source: Source, duration: float, seconds: float) -> VideoProgress:
-    """How much of a video there is up to some second; of one of unknown length none."""
-    share = min(seconds / duration, 1.0) if duration else 0.0
-    return VideoProgress(source.path, int(share * source.size), seconds)
 
 
 def _reported(frames: Iterable[Frame], far: Callable[[float], VideoProgress]) -> Iterator[Frame]:
@@ -367,14 +369,6 @@ def _reported(frames: Iterable[Frame], far: Callable[[float], VideoProgress]) ->
 def _looks(settings: IndexSettings) -> bool:
     """Whether windows are put together again by what their frames show."""
     return settings.scenes and settings.decode_window > 0
-
-
-def _stamp(source: Source) -> tuple[int, int]:
-    """Size and modification time of a video now, as `sureshot.media.discover` takes them."""
-    stats = [file.stat() for file in files_of(source)]
-    if not stats:
-        raise VideoError("has vanished", transient=True)
-    return sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
 
 
 def files_of(source: Source) -> list[Path]:

@@ -499,9 +499,11 @@ class Candidates:
         All of them are asked with the same options.
         """
         folder = queries[0].folder
-        every = self._every_window(max(count, IN_MEMORY)) if folder is None else None
+        every = self._store.finder.all_windows(max(count, IN_MEMORY)) if folder is None else None
         if every is not None:
-            looked = [every] * len(queries)
+            if self._every is None or self._every.windows is not every:
+                self._every = WindowScores(every, self._similarity)
+            looked = [self._every] * len(queries)
         else:
             vectors = np.concatenate(
                 [self._similarity.text_vectors(query.codes) for query in queries]
@@ -510,8 +512,9 @@ class Candidates:
                 vectors, count, folder, hub_corrected=self._similarity.hub_corrected
             )
             looked = [WindowScores(part, self._similarity) for part in near]
+        whole = every is not None
         return [
-            Ranking.of(query, part, count, whole=part is every or len(part.windows.keys) < count)
+            Ranking.of(query, part, count, whole=whole or len(part.windows.keys) < count)
             for part, query in zip(looked, queries, strict=True)
         ]
 
@@ -540,10 +543,3 @@ class Candidates:
         hits = near.scored(kept)
         notes = [*near.why_few(len(hits), left_out), *notes_on_files(hits)]
         return replace(ranking, hits=hits, notes=tuple(notes))
-
-    def _every_window(self, limit: int) -> WindowScores | None:
-        """All windows of an index that has so few."""
-        windows = self._store.finder.all_windows(limit)
-        if windows is not None and (self._every is None or self._every.windows is not windows):
-            self._every = WindowScores(windows, self._similarity)
-        return None if windows is None else self._every

@@ -82,7 +82,13 @@ def calibrate(
     videos = {video.path: video.digest for video in searcher.store.videos() if video.windows}
     is_own = labels is None
     if labels is None:
-        labels, skip_unknown = _own_labels(searcher), True
+        labels, skip_unknown = labels_of_index(searcher.store.location), True
+        if not labels.exists():
+            raise SureshotError(
+                "No hit of this index was judged yet. `sureshot search QUERY --judge` asks whether "
+                f"hits are right; {JUDGED} such searches are needed. Judgements in a file: "
+                f"{option('labels', 'CARD')}."
+            )
     known, left_out = located(read_labels(labels), labels, videos, skip_unknown=skip_unknown)
     given, names = known, [Path(labels).name]
     if is_own or in_index:
@@ -108,18 +114,6 @@ def calibrate(
             write(elsewhere, given)
         searcher.refresh_card()
     return done
-
-
-def _own_labels(searcher: Searcher) -> Path:
-    """The file of what was judged of an index."""
-    file = labels_of_index(searcher.store.location)
-    if not file.exists():
-        raise SureshotError(
-            "No hit of this index was judged yet. `sureshot search QUERY --judge` asks whether "
-            f"hits are right; {JUDGED} such searches are needed. Judgements in a file: "
-            f"{option('labels', 'CARD')}."
-        )
-    return file
 
 
 def card_of_index(searcher: Searcher) -> Path:

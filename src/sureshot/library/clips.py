@@ -1,12 +1,4 @@
-"""Cuts a moment out of a video, or out of a folder of frames, into an mp4 that plays everywhere.
-
-* Everything is encoded again (H.264, AAC), so the cut is exact to the frame and to the sample.
-* A cut opens with the frame on screen at its start, even if that frame came up long before.
-* The clip grows next to the target under a hidden name and moves into place when it is complete.
-
-Not covered: subtitles, chapters, more than one sound track, more than two channels of sound, and
-what `sureshot.media.mp4` names.
-"""
+"""Hits as files: clips, lists for editors, what the page plays and shows, and contact sheets."""
 
 import contextlib
 import io

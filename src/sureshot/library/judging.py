@@ -302,12 +302,13 @@ def judge_moments(
         absent: whether no video of the library shows it; then all moments are wrong.
     """
     kept = Judgements.of_index(searcher.store.location)
-    kept.add(_with_digests(Label(clean(query), tuple(moments), absent), searcher.store))
+    label = Label(clean(query), tuple(moments), absent)
+    kept.add(current([label], searcher.store, keep_gone=True)[0])
     return kept
 
 
 def current(labels: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
-    """Labels with the paths that their videos have in an index now.
+    """Labels with the paths and digests that their videos have in an index now.
 
     Args:
         keep_gone: whether moments of videos that are not in the index any longer stay.
@@ -318,18 +319,6 @@ def current(labels: Sequence[Label], store: Store, *, keep_gone: bool = False) -
         there = {record.path: record.digest for record in store.videos()}  # some were moved
     names = Names(Path("/"), there)
     return [names.located(label, keep_gone=keep_gone) for label in labels]
-
-
-def _with_digests(label: Label, store: Store) -> Label:
-    """A label whose videos are found when they are moved."""
-    known = store.at({moment.video for moment in label.moments})
-    return replace(
-        label,
-        moments=tuple(
-            replace(m, digest=known[m.video].digest) if m.video in known else m
-            for m in label.moments
-        ),
-    )
 
 
 _OF_HIT: tuple[Verdict, ...] = "yes", "no", "absent", "again", "skip", "quit"
@@ -371,15 +360,10 @@ def judge_query(
                 verdict = _checked(ask(hit), _OF_HIT)
                 if verdict not in ("yes", "no"):
                     break
+                right = verdict == "yes"
                 shown: list[Hit | Copy] = [hit, *hit.copies]
                 moments += [
-                    JudgedMoment(
-                        video=m.path,
-                        right=verdict == "yes",
-                        start=m.start,
-                        end=m.end,
-                        source=hit.source,
-                    )
+                    JudgedMoment(m.path, right, m.start, end=m.end, source=hit.source)
                     for m in shown
                 ]
             found = any(moment.right for moment in moments)
@@ -396,7 +380,7 @@ def judge_query(
             if not (moments or absent):
                 return "skip"  # nothing was said of any video
             label = Label(query, tuple(moments), absent)
-            return _with_digests(label, searcher.store)
+            return current([label], searcher.store, keep_gone=True)[0]
 
 
 def _pages(searcher: Searcher, query: str, options: Mapping[str, Any]) -> Iterator[list[Hit]]:

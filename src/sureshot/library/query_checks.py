@@ -229,10 +229,8 @@ def limits(text: str, vocabulary: Vocabulary | None) -> str:
     Args:
         vocabulary: that of a small model, which cannot read, count or tell people apart either.
     """
-    found = {}
-    for lack, pattern in _limits(vocabulary is not None).items():
-        if match := pattern.search(text):
-            found[lack] = match[0]
+    patterns = _limits(vocabulary is not None)
+    found = {lack: m[0] for lack, pattern in patterns.items() if (m := pattern.search(text))}
     if vocabulary is not None:
         for word in _CAPITAL.findall(text):
             known = word.lower() in _MONTHS or re.fullmatch(_DAYS, word, re.I)

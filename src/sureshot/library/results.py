@@ -563,9 +563,9 @@ class Answer(Sequence[Hit]):
             raise SureshotError(
                 "A table of hits needs pandas, which is not installed: pip install pandas"
             ) from None
-        rows = [{name: hit.to_dict()[name] for name in _COLUMNS} for hit in self.hits]
-        numbers = dict.fromkeys(("start", "end", "peak", "probability", "score"), "float64")
-        return pandas.DataFrame(rows, columns=list(_COLUMNS)).astype(numbers)
+        table = pandas.DataFrame([hit.to_dict() for hit in self.hits], columns=list(_COLUMNS))
+        numbers = ("start", "end", "peak", "probability", "score")
+        return table.astype(dict.fromkeys(numbers, "float64"))
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""

@@ -94,13 +94,10 @@ def read_words(
         else:
             chosen.append(source)
     run = _Run(store, wanted.speech, result, progress)
-    pages = [sources[first : first + _PAGE] for first in range(0, len(sources), _PAGE)]
-    for page in pages if chosen else ():
-        run.find(page, chosen, roots, force=force)
+    more = wanted.words == "subtitles" and not lines.why_not("picture")
+    for first in range(0, len(sources) if chosen else 0, _PAGE):
+        run.find(sources[first : first + _PAGE], chosen, roots, force=force, more=more)
     run.read()
-    if wanted.words == "subtitles" and not lines.why_not("picture"):
-        for page in pages:
-            run.count_unread(page)
 
 
 class _Todo(NamedTuple):
@@ -133,35 +130,33 @@ class _Run:
         roots: Sequence[Path],
         *,
         force: bool,
+        more: bool,
     ) -> None:
-        """Take in which words of some videos are to be read."""
-        videos = self._indexed(page)
+        """Take in which words of some videos are to be read.
+
+        Args:
+            more: whether it is noted how many seconds have text in the picture to be read too.
+        """
+        known = self._store.at([source.path for source in page])
+        videos = [video for video in known.values() if video.windows]
         left_out: list[str] = []
         sidecars = subtitles.sidecars([video.path for video in videos], roots, left_out.append)
         self._result.warnings += [f"{remark}." for remark in left_out]
         for video in videos:
-            mine = sidecars.get(video.path)
+            mine, there = sidecars.get(video.path), self._known.get(video.id, {})
+            if more and "picture" not in there:
+                unread = self._result.unread
+                unread["picture"] = unread.get("picture", 0.0) + video.duration
             for source in sources:
                 of = (mine or ()) if source == "subtitles" else ()
                 stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
-                before, count = self._known.get(video.id, {}).get(source, ("", 0))
+                before, count = there.get(source, ("", 0))
                 # Nothing is known of the files; what was read of them stays.
                 kept = source == "subtitles" and mine is None and before
                 if not kept and (force or before != stamp):
                     self._todo.append(_Todo(video, source, stamp, of))
                 elif count:
                     self._count(source)
-
-    def _indexed(self, page: Sequence[VideoSource]) -> list[VideoRecord]:
-        known = self._store.at([source.path for source in page])
-        return [video for video in known.values() if video.windows]
-
-    def count_unread(self, page: Sequence[VideoSource]) -> None:
-        """Note of how many seconds of video text in the picture could be read too."""
-        for video in self._indexed(page):
-            if "picture" not in self._known.get(video.id, {}):
-                unread = self._result.unread
-                unread["picture"] = unread.get("picture", 0.0) + video.duration
 
     def read(self) -> None:
         """Read it, the sources that take least time first."""

@@ -112,7 +112,7 @@ from sureshot.__main__ import main
 from sureshot.library import catalog
 from sureshot.web import server
 whole, server._GRACE = catalog.status, {grace}
-catalog.status = lambda db: time.sleep({seconds}) or whole(db)
+catalog.status = lambda db, **more: time.sleep({seconds}) or whole(db, **more)
 main()
 """
 
@@ -234,7 +234,7 @@ def test_connections_that_ask_nothing_keep_nobody_out_and_are_closed(library, tm
 CRASH = """
 from sureshot.__main__ import main
 from sureshot.library import catalog
-catalog.status = lambda db: 1 / 0
+catalog.status = lambda db, **more: 1 / 0
 main()
 """
 

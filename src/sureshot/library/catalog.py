@@ -21,6 +21,7 @@ from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
 from sureshot.store.rows import IndexSettings, VideoRecord
+from sureshot.store.vector_search import VideoSet, is_selected
 from sureshot.text import counted, duration, plain, printable
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
@@ -141,14 +142,19 @@ def has_index(db: str | Path | None = None) -> bool:
 
 
 def status(
-    db: str | Path | None = None, *, check: bool = False, progress: Progress | None = None
+    db: str | Path | None = None,
+    *,
+    check: bool = False,
+    progress: Progress | None = None,
+    within: VideoSet | None = None,
 ) -> Contents:
     """What an index holds, with which model, how large it is, and what failed and why.
 
-    ``check`` reads all of it and holds every row against its checksum.
+    ``check`` reads all of it and holds every row against its checksum. With ``within`` no other
+    videos are counted or named.
     """
     store = Store.open(index_place(db))
-    good, failed = split_failed(store.videos())
+    good, failed = split_failed(one for one in store.videos() if is_selected(one, within))
     away, away_folders = count_away(good)
     judged, judging = 0, ""
     with contextlib.suppress(SureshotError):
@@ -157,7 +163,7 @@ def status(
     return Contents(
         index=store.location,
         videos=len(good),
-        windows=store.count(),
+        windows=sum(one.windows for one in good) if within else store.count(),
         seconds=sum((record.duration for record in good), 0.0),
         bytes=store.bytes_on_disk(),
         fingerprint=store.fingerprint,
@@ -166,7 +172,7 @@ def status(
         failed=tuple((record.path, record.reason) for record in failed),
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
-        folders=folders_of(good),
+        folders=tuple(sorted({record.path.parent for record in good})),
         away=away,
         away_folders=away_folders,
         judged=judged,
@@ -174,11 +180,6 @@ def status(
         trouble=(*store.trouble(), *store.missing_shards()),
         faults=tuple(find_faults(store.location, progress)) if check else None,
     )
-
-
-def folders_of(records: Iterable[VideoRecord]) -> tuple[Path, ...]:
-    """The folders that videos are in, in their order."""
-    return tuple(sorted({record.path.parent for record in records}))
 
 
 def count_away(records: Iterable[VideoRecord]) -> tuple[int, tuple[Path, ...]]:

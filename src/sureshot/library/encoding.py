@@ -195,7 +195,6 @@ def _edges(window: EncodedWindow) -> Float[np.ndarray, " edges"]:
 def _parted(
     window: EncodedWindow, price: float, longest: float, max_frames: int
 ) -> Iterator[EncodedWindow]:
-    """The scenes of joined windows."""
     edges = _edges(window)
     firsts = parts(window.frames, np.diff(edges), price=price, shortest=SHORTEST, longest=longest)
     for first, after in pairwise([*firsts, len(window.times)]):

@@ -121,7 +121,6 @@ def _has(part: str, names: Any) -> Any:
 
 
 def _within(rows: Any, selection: Selection | None) -> Any:
-    """The rows of videos among those selected."""
     if selection is None:
         return rows
     if isinstance(selection, VideoSet):

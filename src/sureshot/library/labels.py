@@ -276,7 +276,6 @@ def _rows(text: str, file: Path) -> Iterator[tuple[int, dict[str | None, Any]]]:
 
 
 def _of_row(row: dict[str | None, Any]) -> Label:
-    """The label of a row of a table."""
     if None in row:
         raise ValueError("has more fields than the first line; put the query in quotes")
     query, video, start, end = (
@@ -298,7 +297,6 @@ def _of_row(row: dict[str | None, Any]) -> Label:
 
 
 def _of_line(line: str) -> Label:
-    """The label of a line of JSON."""
     try:
         values = parse_json(line)
     except json.JSONDecodeError:
@@ -329,7 +327,6 @@ def _query(query: object) -> str:
 
 
 def _moment(value: Any) -> JudgedMoment:
-    """One of the moments of a line."""
     try:
         video, right, digest = value["video"], value["right"], value.get("digest", "")
         source = value.get("source", "frames")
@@ -466,7 +463,6 @@ class Names:
 
 
 def _unknown(file: str | Path, names: Sequence[Path], known: Names) -> str:
-    """What to say of videos that are not in the index."""
     shown = [plain(name) + known.hint(name) for name in names[:_SHOWN]]
     more = f"; and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     verb = "is" if len(names) == 1 else "are"

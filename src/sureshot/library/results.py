@@ -474,12 +474,10 @@ class Answer(Sequence[Hit]):
 
     @property
     def _is_ranked(self) -> bool:
-        """Whether the hits are in the order of their ranks."""
         return all(one.rank < two.rank for one, two in pairwise(self.hits))
 
     @property
     def _first(self) -> str:
-        """What the best hit is called."""
         first = self._is_ranked and (not self.hits or self.hits[0].rank == 1)
         return "the first result" if first else "result 1"
 

@@ -154,7 +154,6 @@ def save_picture(picture: "Image.Image | UInt8[np.ndarray, ...]", file: Path) ->
 
 
 def _source(path: Path) -> Source:
-    """The one video at a path."""
     try:
         ordinary = path.is_dir() and not frame_files(path)
     except OSError:

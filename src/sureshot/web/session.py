@@ -11,7 +11,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -25,7 +25,6 @@ from sureshot.library import catalog
 from sureshot.library.catalog import Contents, forget_films
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher, open_index
-from sureshot.library.video_list import list_videos
 from sureshot.media.discover import is_away, is_gone
 from sureshot.paths import absolute, index_place
 from sureshot.s3 import ObjectPath
@@ -267,19 +266,7 @@ class Session:
 
     def status(self) -> Contents:
         """What the index holds, of what may be shown."""
-        contents = catalog.status(self.options.db)
-        if not self._within:
-            return contents
-        page = list_videos(self.store(), limit=None, folder=self._inside(None))
-        return replace(
-            contents,
-            videos=page.total,
-            seconds=page.seconds,
-            windows=sum(record.windows for record in page),
-            folders=catalog.folders_of(one for one in page if not one.reason),
-            failed=tuple((one.path, one.reason) for one in page if one.reason),
-            notes=tuple((one.path, one.note) for one in page if one.note and not one.reason),
-        )
+        return catalog.status(self.options.db, within=self._inside(None) if self._within else None)
 
     def file(self, name: str) -> VideoRecord:
         """The indexed video of an id, whose file is there and may be played."""

@@ -19,7 +19,6 @@ from sureshot.errors import QueryError, SureshotError, VideoError
 from sureshot.library.clips import (
     LONGEST,
     Film,
-    cut,
     export,
     export_name,
     film_of,
@@ -34,7 +33,7 @@ from sureshot.library.clips import (
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.media import mp4
-from sureshot.media.excerpt import MP4, Playable
+from sureshot.media.excerpt import MP4, Playable, cut
 from sureshot.media.video import frames_at
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.rows import VideoRecord

@@ -25,16 +25,8 @@ from sureshot.library.search import Searcher, as_searcher
 from sureshot.paths import absolute, index_folder
 from sureshot.progress import Progress, Silent
 from sureshot.text import counted, plain
+from sureshot.trust import fit
 from sureshot.trust.card import Calibration
-from sureshot.trust.fit import (
-    JUDGED,
-    QUERIES,
-    Calibrated,
-    JudgedQuery,
-    adapt,
-    date_or_today,
-    scale_free,
-)
 
 
 def calibrate(
@@ -48,7 +40,7 @@ def calibrate(
     to: str | Path | None = None,
     save: bool = True,
     progress: Progress | None = None,
-) -> Calibrated:
+) -> fit.Calibrated:
     """Learn from judged queries how sure an answer is, so that searches show percentages.
 
     A label with times says whether a hit that meets them is right; one without is about the best
@@ -75,7 +67,7 @@ def calibrate(
         ArgumentError: the date is none.
         SureshotError: the labels cannot be used or are too few; or there is no place for the card.
     """
-    day = date_or_today(date)
+    day = fit.date_or_today(date)
     searcher = as_searcher(db, model, device)
     in_index = save and to is None
     file = card_of_index(searcher) if in_index else absolute(to) if save and to else None
@@ -86,7 +78,7 @@ def calibrate(
         if not labels.exists():
             raise SureshotError(
                 "No hit of this index was judged yet. `sureshot search QUERY --judge` asks whether "
-                f"hits are right; {JUDGED} such searches are needed. Judgements in a file: "
+                f"hits are right; {fit.JUDGED} such searches are needed. Judgements in a file: "
                 f"{option('labels', 'CARD')}."
             )
     known, left_out = located(read_labels(labels), labels, videos, skip_unknown=skip_unknown)
@@ -100,7 +92,7 @@ def calibrate(
             names.append(other.name)
             known = together([*more, *known] if is_own else [*known, *more])
     card = _adapted(searcher, known, Path(labels), day, progress or Silent())
-    done = Calibrated(
+    done = fit.Calibrated(
         card=card,
         gallery=len(videos),
         absent=sum(label.state == "absent" for label in known),
@@ -152,7 +144,7 @@ def _adapted(
     model, bank = searcher.encoder.fingerprint, searcher.bank
     card, _ = model_card(searcher.encoder.name, model, bank)
     given, labels = len(labels), [label for label in labels if not label.is_of_words]
-    if len(labels) < (needed := QUERIES if card is None else JUDGED):
+    if len(labels) < (needed := fit.QUERIES if card is None else fit.JUDGED):
         words = given - len(labels)
         other = f", or learn from captioned photographs: {option('reference', 'FOLDER')}"
         besides = f" besides {words} about words, which they don't learn from" if words else ""
@@ -167,11 +159,11 @@ def _adapted(
         progress.update("scored", number, len(labels))
     if card is None:
         digest = None if bank is None else bank.digest
-        card = scale_free(known, model=model, bank=digest, dataset=file.name, date=day)
-    return adapt(card, known)
+        card = fit.scale_free(known, model=model, bank=digest, dataset=file.name, date=day)
+    return fit.adapt(card, known)
 
 
-def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
+def _judged(searcher: Searcher, label: Label) -> fit.JudgedQuery:
     """What a search of pictures finds for a judged query, and what is known of each hit."""
     label = label.of_frames()
     moments, about = searcher.rivals(label.query)
@@ -187,7 +179,7 @@ def _judged(searcher: Searcher, label: Label) -> JudgedQuery:
             verdict = None
         seen.add(moment.path)
         right.append(-1 if verdict is None else int(verdict))
-    return JudgedQuery(
+    return fit.JudgedQuery(
         scores=np.array([moment.score for moment in moments], np.float64),
         right=np.array(right),
         about=about,

@@ -20,17 +20,9 @@ from sureshot.library.confidence import at_least
 from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import FORMATS, check_format, clock, subtitles, timelines
+from sureshot.media import excerpt
 from sureshot.media.contact_sheet import SheetFrame, SheetRow, contact_sheet, save_sheet
 from sureshot.media.container import open_container
-from sureshot.media.excerpt import (
-    MP4,
-    Playable,
-    copy_streams,
-    cut,
-    keyframe_before,
-    playable,
-    remux,
-)
 from sureshot.media.frames import read_image
 from sureshot.media.lines import Line
 from sureshot.media.video import frames_at, naming
@@ -160,14 +152,16 @@ def _cut_hits(
         try:
             if copy:
                 with naming(hit.path):
-                    start = keyframe_before(hit.path, start)
+                    start = excerpt.keyframe_before(hit.path, start)
                 ending = f" copy{_CONTAINERS.get(hit.path.suffix.lower(), '.mkv')}"
                 target = folder / export_name(hit.path, start, end, hit.rank, ending)
             _refuse_existing(target, overwrite)
             if copy:
                 _copy(hit.path, start, end, target)
             else:
-                cut(hit.path, start, end, target, overwrite=overwrite, frame_rate=hit.frame_rate)
+                excerpt.cut(
+                    hit.path, start, end, target, overwrite=overwrite, frame_rate=hit.frame_rate
+                )
             written.append(target)
             said = subtitles(lines(hit.path), start, end) if lines else {}
         except SureshotError as error:
@@ -208,7 +202,7 @@ def _copy(source: Path, start: float, end: float, target: Path) -> None:
     """Copy the streams from a keyframe on, into a file that appears when it is complete."""
     try:
         with naming(source), replace_file(target) as fresh:
-            copy_streams(source, fresh, start, end)
+            excerpt.copy_streams(source, fresh, start, end)
     except (av.FFmpegError, OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         raise SureshotError(
@@ -259,7 +253,7 @@ _REMUXED = 300_000_000  # bytes; of larger files a part is quicker than the whol
 class Film:
     """What is played of a video, from second to second of it, and how."""
 
-    playable: Playable
+    playable: excerpt.Playable
     start: float
     end: float
 
@@ -288,9 +282,9 @@ def film_of(
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
         raise QueryError(f"{plain(record.path)} is {length} s long; there is nothing at {at:g} s.")
     with naming(record.path):
-        kind = playable(record.path)
+        kind = excerpt.playable(record.path)
     if converted or (kind.way == "remux" and record.size > _REMUXED):
-        kind = Playable("clip", MP4)
+        kind = excerpt.Playable("clip", excerpt.MP4)
     if kind.way != "clip":
         return Film(kind, 0.0, round(record.duration, 3))
     return Film(kind, *part_around(at, start, end, record.duration))
@@ -333,10 +327,10 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
     """
     if film.playable.way != "remux":
         span = film.start, film.end
-        cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
+        excerpt.cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
     with naming(record.path):
-        remux(record.path, target)
+        excerpt.remux(record.path, target)
 
 
 def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:

@@ -8,18 +8,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from sureshot.errors import ArgumentError, SureshotError, reason_of
+from sureshot.library import labels
 from sureshot.library.confidence import cards_of
-from sureshot.library.labels import (
-    JudgedMoment,
-    Label,
-    Names,
-    append,
-    drop_half_line,
-    labels_of_index,
-    read_labels,
-    together,
-    write,
-)
+from sureshot.library.labels import JudgedMoment, Label
 from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
@@ -48,13 +39,13 @@ class Judgements:
     def __init__(self, file: str | Path) -> None:
         self.file, self.needed, self.repaired = expand(file), JUDGED, False
         self._check()
-        known = read_labels(self.file, growing=True) if self.file.exists() else []
+        known = labels.read_labels(self.file, growing=True) if self.file.exists() else []
         self._labels = {label.query: label for label in known}
 
     @classmethod
     def of_index(cls, place: str, file: str | Path | None = None) -> "Judgements":
         """Those about an index, which need not be there any more; no file is the one in it."""
-        kept = cls(labels_of_index(place) if file is None else file)
+        kept = cls(labels.labels_of_index(place) if file is None else file)
         if Store.exists(place):
             store = Store.open(place)
             # Of a model without a card percentages are learned from more.
@@ -73,10 +64,10 @@ class Judgements:
 
     def add(self, label: Label) -> None:
         """Keep a judged query; it is on the disk when this returns."""
-        self.repaired |= drop_half_line(self.file)
-        append(self.file, label)
+        self.repaired |= labels.drop_half_line(self.file)
+        labels.append(self.file, label)
         old = self._labels.pop(label.query, None)
-        for known in together([label] if old is None else [old, label]):
+        for known in labels.together([label] if old is None else [old, label]):
             self._labels[label.query] = known
 
     def of(self, query: str) -> Label | None:
@@ -90,7 +81,7 @@ class Judgements:
     def remove(self, query: str) -> None:
         """Forget what was judged of a query."""
         del self._labels[query]
-        write(self.file, self)
+        labels.write(self.file, self)
 
     def count(self, state: str) -> int:
         """Judged queries that are ``present``, ``absent`` or ``not found``."""
@@ -174,8 +165,8 @@ class JudgingSession:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
         counts = ("judged", "present", "absent", "not_found", "left")
-        labels = printable(absolute(self.file))
-        return {"schema": JSON_SCHEMA, "labels": labels} | {n: getattr(self, n) for n in counts}
+        file = printable(absolute(self.file))
+        return {"schema": JSON_SCHEMA, "labels": file} | {n: getattr(self, n) for n in counts}
 
     def __repr__(self) -> str:
         """How many queries are judged, and how many more are needed."""
@@ -307,18 +298,18 @@ def judge_moments(
     return kept
 
 
-def current(labels: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
+def current(judged: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
     """Labels with the paths and digests that their videos have in an index now.
 
     Args:
         keep_gone: whether moments of videos that are not in the index any longer stay.
     """
-    known = {(moment.video, moment.digest) for label in labels for moment in label.moments}
+    known = {(moment.video, moment.digest) for label in judged for moment in label.moments}
     there = {path: one.digest for path, one in store.at({path for path, _ in known}).items()}
     if any(digest and there.get(path) != digest for path, digest in known):
         there = {record.path: record.digest for record in store.videos()}  # some were moved
-    names = Names(Path("/"), there)
-    return [names.located(label, keep_gone=keep_gone) for label in labels]
+    names = labels.Names(Path("/"), there)
+    return [names.located(label, keep_gone=keep_gone) for label in judged]
 
 
 _OF_HIT: tuple[Verdict, ...] = "yes", "no", "absent", "again", "skip", "quit"

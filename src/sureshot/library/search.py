@@ -15,30 +15,11 @@ import numpy as np
 from jaxtyping import UInt8
 
 from sureshot.errors import QueryError, StoreError, option
-from sureshot.library import confidence
+from sureshot.library import confidence, query_checks, video_list
 from sureshot.library.file_names import FileNames
-from sureshot.library.query_checks import (
-    clean,
-    is_foreign,
-    is_negated,
-    looks_foreign,
-    parse_time,
-    text_warnings,
-    usual_prior,
-)
 from sureshot.library.ranking import Candidates, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions, NameMatch
 from sureshot.library.spelling import corrected
-from sureshot.library.video_list import (
-    Sort,
-    VideoFilter,
-    VideoPage,
-    by_date,
-    check_sort,
-    newest_first,
-    split_failed,
-    videos,
-)
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line
@@ -180,7 +161,7 @@ def _ranked(
     if not texts:
         raise QueryError("There is no sentence to choose from; give at least one.")
     path = absolute(video)
-    cleaned = [clean(text) for text in texts]
+    cleaned = [query_checks.clean(text) for text in texts]
     features = encoder.encode_texts(cleaned)
     windows = asked_windows(store, encoder, path, at)
     scores = similarity.similarity(similarity.texts(features), similarity.videos(windows)).max(1)
@@ -193,7 +174,7 @@ def _ranked(
         ),
         status="not calibrated",
         model=encoder.name,
-        warnings=text_warnings(encoder, cleaned, features),
+        warnings=query_checks.text_warnings(encoder, cleaned, features),
     )
 
 
@@ -346,16 +327,16 @@ class Searcher:
         return True  # of an index without videos as well
 
     def __iter__(self) -> Iterator[VideoRecord]:
-        return iter(split_failed(self.store.videos())[0])
+        return iter(video_list.split_failed(self.store.videos())[0])
 
-    def videos(self, *, sort: str = "path", **wanted: Any) -> VideoPage:
+    def videos(self, *, sort: str = "path", **wanted: Any) -> video_list.VideoPage:
         """All videos, or those that fit, failed ones among them.
 
         Args:
             sort: by ``path``, or by ``date``, the newest first.
             wanted: ``folder``, ``longer``, ``shorter``, ``since`` and ``until``, as in `search`.
         """
-        return videos(self.store, sort=sort, **wanted)
+        return video_list.videos(self.store, sort=sort, **wanted)
 
     def refresh_card(self) -> None:
         """Look for the calibration card again, after one was made."""
@@ -394,7 +375,7 @@ class Searcher:
         shorter: float | str | None = None,
         since: date | str | None = None,
         until: date | str | None = None,
-        sort: Sort = "best",
+        sort: video_list.Sort = "best",
         per_video: int | None = None,
         merge_copies: bool = True,
         correct: bool = True,
@@ -468,22 +449,22 @@ class Searcher:
         queries: Sequence[str],
         *,
         correct: bool = True,
-        sort: Sort = "best",
+        sort: video_list.Sort = "best",
         **options: Any,
     ) -> Iterator[Answer]:
         """What `search` finds for each of many sentences, sixteen from one pass over the index.
 
         The options are those of `search`.
         """
-        check_sort(sort)
+        video_list.check_sort(sort)
         self._look()
         self._select(options)
         if options.get("prior") is None:  # pictures and words alike
-            options["prior"] = usual_prior()
+            options["prior"] = query_checks.usual_prior()
         queries = as_list(queries)
         for first in range(0, len(queries), _TOGETHER):
             began = time.perf_counter()
-            texts = [clean(text) for text in queries[first : first + _TOGETHER]]
+            texts = [query_checks.clean(text) for text in queries[first : first + _TOGETHER]]
             phrases = [self._words.phrase(text) for text in texts]
             meant = [
                 self._corrected(text) if correct and not phrase else text
@@ -513,7 +494,7 @@ class Searcher:
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([clean(query)])
+        (asked,) = self._queries([query_checks.clean(query)])
         (ranking,) = self._candidates.near_each([asked])
         if not ranking.moments:
             raise StoreError(asked.why_nothing(self.store.count()))
@@ -524,7 +505,7 @@ class Searcher:
         video: "str | Path | Image.Image | UInt8[np.ndarray, ...]",
         *,
         at: float | str | None = None,
-        sort: Sort = "best",
+        sort: video_list.Sort = "best",
         **options: Any,
     ) -> Answer:
         """Moments that look like a video or photo, or like what a video shows at one time.
@@ -546,8 +527,8 @@ class Searcher:
                 file = save_picture(video, Path(folder, "picture.png"))
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")
         began = time.perf_counter()
-        check_sort(sort)
-        at = parse_time(at) if isinstance(at, str) else at
+        video_list.check_sort(sort)
+        at = query_checks.parse_time(at) if isinstance(at, str) else at
         for name in _NO_SHARES:
             if name in options:
                 raise QueryError(
@@ -580,10 +561,10 @@ class Searcher:
 
     def _select(self, options: dict[str, Any]) -> None:
         """Replace the options of a `VideoFilter` by the videos that it selects."""
-        wanted = {one.name: options.pop(one.name, None) for one in fields(VideoFilter)}
-        options["folder"] = VideoFilter(**wanted).videos(self.store)
+        wanted = {one.name: options.pop(one.name, None) for one in fields(video_list.VideoFilter)}
+        options["folder"] = video_list.VideoFilter(**wanted).videos(self.store)
 
-    def _dated(self, answers: Sequence[Answer], sort: Sort) -> list[Answer]:
+    def _dated(self, answers: Sequence[Answer], sort: video_list.Sort) -> list[Answer]:
         """Answers whose hits know what the index does of their videos, in the order asked for."""
         known: dict[Path, VideoRecord] = {}
         with contextlib.suppress(StoreError):  # of which the answers warn
@@ -596,9 +577,9 @@ class Searcher:
         for answer in answers:  # another process may have removed videos since
             hits = [replace(h, frame_rate=rate, **dates.get(h.path, {})) for h in answer]
             if sort == "date" and len(hits) > 1:
-                places = {path: newest_first(record) for path, record in known.items()}
+                places = {path: video_list.newest_first(record) for path, record in known.items()}
                 hits.sort(key=lambda hit: (places.get(hit.path, (0.0, hit.path)), hit.rank))
-                answer = answer.noted(by_date([hit.date_from for hit in hits]))
+                answer = answer.noted(video_list.by_date([hit.date_from for hit in hits]))
             done.append(replace(answer, hits=tuple(hits)))
         return done
 
@@ -609,7 +590,7 @@ class Searcher:
             Query(
                 text=text,
                 codes=self._comparing.texts(features),
-                warnings=text_warnings(self.encoder, [text], features),
+                warnings=query_checks.text_warnings(self.encoder, [text], features),
                 **options,
             )
             for text, features in zip(texts, self._sentences.features(texts), strict=True)
@@ -618,8 +599,9 @@ class Searcher:
     def _corrected(self, text: str) -> str:
         """A cleaned text without misspelt words, as far as it is known what was meant."""
         known = self.encoder.vocabulary
+        foreign = other_script(text) or query_checks.looks_foreign(text)
         # Of a long text each word takes milliseconds, and others wait for their turn.
-        if known is None or other_script(text) or looks_foreign(text) or text.count(" ") >= _LONG:
+        if known is None or foreign or text.count(" ") >= _LONG:
             return text
         return corrected(
             text,
@@ -634,8 +616,8 @@ class Searcher:
         Of a phrase in words it does not matter what the model knows.
         """
         names, found = self._names.matches(typed, asked.folder)
-        meant = found > 0 and (is_foreign(self.encoder, asked.text) or _is_name(typed, names))
-        only = correct and meant
+        unknown = query_checks.is_foreign(self.encoder, asked.text)
+        only = correct and found > 0 and (unknown or _is_name(typed, names))
         warnings = [_ONLY_NAMES] if only else [] if phrase else [*asked.warnings]
         if typed == asked.text:
             typed = ""
@@ -674,9 +656,9 @@ class Searcher:
         rows = []
         for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
             # Captions and judgements alike are about words that the model knows.
-            if answer.hits and is_foreign(self.encoder, answer.query):
+            if answer.hits and query_checks.is_foreign(self.encoder, answer.query):
                 answers[row] = replace(answer, unrated=_FOREIGN)
-            elif answer.hits and is_negated(answer.query):
+            elif answer.hits and query_checks.is_negated(answer.query):
                 answers[row] = replace(answer, unrated=_NEGATED)
             elif ranking.hits:
                 rows.append(row)

@@ -64,7 +64,6 @@ def calibrate(
         progress: hears how many queries or windows are scored.
 
     Raises:
-        ArgumentError: the date is none.
         SureshotError: the labels cannot be used or are too few; or there is no place for the card.
     """
     day = fit.date_or_today(date)

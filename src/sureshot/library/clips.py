@@ -92,9 +92,6 @@ def export(
         min: leave out hits that are right with a lower probability than this, and all where
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
         lines: the words of a video, such as `Searcher.lines`; None writes no subtitles.
-
-    Raises:
-        SureshotError: the folder cannot be made, or there is no such format.
     """
     check_format(format)
     if copy and format != "clips":

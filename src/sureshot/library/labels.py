@@ -182,9 +182,6 @@ def read_labels(file: str | Path, *, growing: bool = False) -> list[Label]:
 
     Args:
         growing: whether it may be empty, and end with half a line, which is passed over.
-
-    Raises:
-        SureshotError: the file cannot be read, is empty, or a line of it is at fault.
     """
     file = expand(file)
     try:

@@ -3,6 +3,7 @@
 import calendar
 import contextlib
 import functools
+import itertools
 import math
 import os
 import re
@@ -18,7 +19,8 @@ from sureshot.text import is_empty_word, other_script, plain
 
 _LONGEST = 100_000  # characters of a query that are looked at
 _WORD = re.compile(r"[^\W\d_]{2,}")
-_ENDINGS = ("s", "es", "ed", "ing", "er")  # with or without which a word is the same
+# Endings that may be exchanged for one another, or for none, in a word that is the same.
+_EXCHANGED = [*itertools.product(("", "s", "es", "ed", "ing", "er"), repeat=2)]
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 
 
@@ -115,11 +117,7 @@ def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...
 
 
 def _is_known(word: str, vocabulary: Container[str]) -> bool:
-    stems = [word, *(word.removesuffix(ending) for ending in _ENDINGS)]
-    return any(
-        stem in vocabulary or any(stem + ending in vocabulary for ending in _ENDINGS)
-        for stem in stems
-    )
+    return any(word.removesuffix(one) + other in vocabulary for one, other in _EXCHANGED)
 
 
 # Letters that no English word has, as é or ñ in words it has borrowed.

@@ -3,7 +3,7 @@
 import html
 import json
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -252,9 +252,6 @@ class Hit:
             to: a file named ``.mp4`` in an existing folder. It appears only when it is complete.
             pad: seconds added before and after.
             overwrite: replace a file that is there.
-
-        Raises:
-            SureshotError: the file is gone, or the clip cannot be written.
         """
         from sureshot.library.clips import check_pad
         from sureshot.media.excerpt import cut
@@ -538,9 +535,6 @@ class Answer(Sequence[Hit]):
         """Whether the percentages are those of words, from which judgements learn nothing."""
         return all(hit.source != "frames" for hit in self.hits if hit.probability is not None)
 
-    def __iter__(self) -> Iterator[Hit]:
-        return iter(self.hits)
-
     def __len__(self) -> int:
         return len(self.hits)
 
@@ -655,9 +649,6 @@ class Descriptions(Sequence[Description]):
     status: Status
     model: str
     warnings: tuple[str, ...] = ()
-
-    def __iter__(self) -> Iterator[Description]:
-        return iter(self.ranked)
 
     def __len__(self) -> int:
         return len(self.ranked)

@@ -335,12 +335,14 @@ def test_another_moment_or_another_video_takes_nothing_back():
     assert one.relevant == (Path("a.mp4"),)
     assert [moment.right for moment in one.moments] == [True, False, False]
     again = one.updated(label("q", ["a.mp4"]))  # right as a whole: its right moment stays
-    assert again.timed[0].right and len(again.timed) == 2
+    timed = [moment for moment in again.moments if moment.is_timed]
+    assert timed[0].right and len(timed) == 2
 
 
 def test_a_whole_video_judged_again_later_takes_its_moments_along():
     one = _clicked(True).updated(label("q", [], ["a.mp4"], absent=True))
-    assert (one.relevant, one.timed, one.absent) == ((), (), True)
+    assert not any(moment.is_timed for moment in one.moments)
+    assert (one.relevant, one.absent) == ((), True)
     one = one.updated(_clicked(True))
     assert (one.relevant, one.absent) == ((Path("a.mp4"),), False)
     assert label("q", ["a.mp4"]).updated(_clicked(False)).relevant == ()

@@ -167,7 +167,7 @@ def _judged(searcher: Searcher, label: Label) -> fit.JudgedQuery:
     label = label.of_frames()
     moments, about = searcher.rivals(label.query)
     # Of a right video without times the best moment is meant; nothing is known of others.
-    untimed = set(label.relevant) - {moment.video for moment in label.timed}
+    untimed = set(label.relevant) - {one.video for one in label.moments if one.is_timed}
     right, seen = [], set[Path]()
     for moment in moments:
         pieces = (label.verdict(one.path, one.start, one.end) for one in (moment, *moment.pieces))

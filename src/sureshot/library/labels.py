@@ -92,11 +92,6 @@ class Label:
         return tuple(dict.fromkeys(moment.video for moment in self.moments if moment.right))
 
     @property
-    def timed(self) -> tuple[JudgedMoment, ...]:
-        """The moments with times."""
-        return tuple(moment for moment in self.moments if moment.is_timed)
-
-    @property
     def state(self) -> State:
         """Whether a right video is there, is not, or was not found among those looked at."""
         if self.relevant:

@@ -457,8 +457,8 @@ def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
         state="" if label is None else label.state,
         moments=[
             JudgedMomentValues(id=video_id(m.video), start=m.start, end=m.end, right=bool(m.right))
-            for m in (() if label is None else label.timed)
-            if session.shows(video_id(m.video))
+            for m in (() if label is None else label.moments)
+            if m.is_timed and session.shows(video_id(m.video))
         ],
     )
 

@@ -158,7 +158,7 @@ def status(
     away, away_folders = count_away(good)
     judged, judging = 0, ""
     with contextlib.suppress(SureshotError):
-        kept = Judgements.of_index(store.location)
+        kept = Judgements.of_index(store)
         judged, judging = len(kept), kept.described()
     return Contents(
         index=store.location,

@@ -43,11 +43,12 @@ class Judgements:
         self._labels = {label.query: label for label in known}
 
     @classmethod
-    def of_index(cls, place: str, file: str | Path | None = None) -> "Judgements":
-        """Those about an index, which need not be there any more; no file is the one in it."""
+    def of_index(cls, index: Store | str, file: str | Path | None = None) -> "Judgements":
+        """Those about an open index, or one at a place that may be empty; no file is that in it."""
+        place = index if isinstance(index, str) else index.location
         kept = cls(labels.labels_of_index(place) if file is None else file)
-        if Store.exists(place):
-            store = Store.open(place)
+        if isinstance(index, Store) or Store.exists(place):
+            store = index if isinstance(index, Store) else Store.open(place)
             # Of a model without a card percentages are learned from more.
             cards = cards_of(store.settings.model, store.fingerprint)
             kept.needed = JUDGED if any(card.exists() for card in cards) else QUERIES
@@ -219,8 +220,8 @@ def judge(
             or is of something else.
     """
     searcher = db if isinstance(db, Searcher) else None
-    place = db.store.location if isinstance(db, Searcher) else index_place(db)
-    kept = Judgements.of_index(place, to)
+    index = db.store if isinstance(db, Searcher) else index_place(db)
+    kept = Judgements.of_index(index, to)
     left = kept.left(as_list(queries))
     interrupted = False
     try:
@@ -274,7 +275,7 @@ def judge_again(
 
     The other arguments are those of `judge`.
     """
-    kept = Judgements.of_index(searcher.store.location)
+    kept = Judgements.of_index(searcher.store)
     with contextlib.suppress(KeyboardInterrupt):
         label = judge_query(searcher, clean(query), ask, ask_more, options, keep_begun=True)
         if isinstance(label, Label):
@@ -292,7 +293,7 @@ def judge_moments(
     Args:
         absent: whether no video of the library shows it; then all moments are wrong.
     """
-    kept = Judgements.of_index(searcher.store.location)
+    kept = Judgements.of_index(searcher.store)
     label = Label(clean(query), tuple(moments), absent)
     kept.add(current([label], searcher.store, keep_gone=True)[0])
     return kept

@@ -446,7 +446,7 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
 
 
 def _judged(session: Session, learner: Learner, query: str = "") -> JudgedReply:
-    kept = Judgements.of_index(session.store().location)
+    kept = Judgements.of_index(session.store())
     label = kept.of(clean(query)) if query else None
     if label is not None:
         (label,) = current([label], session.store())

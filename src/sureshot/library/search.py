@@ -708,11 +708,9 @@ def _is_name(typed: str, names: Sequence[NameMatch]) -> bool:
     ``red`` may mean the colour where there is a ``red.mp4``.
     """
     asked = typed.strip().casefold()
-    for path in (name.path for name in names if name.videos is None):
-        stem = path.stem.casefold()
-        if asked == path.name.casefold() or (asked == stem and any(map(str.isdigit, stem))):
-            return True
-    return False
+    paths = [name.path for name in names if name.videos is None]
+    numbered = any(map(str.isdigit, asked)) and asked in [path.stem.casefold() for path in paths]
+    return numbered or asked in [path.name.casefold() for path in paths]
 
 
 def _finished(answer: Answer, asked: Query) -> Answer:

@@ -218,3 +218,10 @@ def test_the_floor_is_seeded_and_0_where_nothing_is_open():
 def test_what_is_no_probability_is_refused(probability):
     with pytest.raises(SureshotError, match="outside of 0 to 1"):
         ece(np.array([probability]), np.array([1]))
+
+
+@pytest.mark.parametrize("metric", [auroc, fpr_at_tpr, excess_aurc, abstention_nauc, brier, ece])
+@pytest.mark.parametrize("kind", [list, np.float32, pytest.importorskip("torch").tensor])
+def test_lists_and_tensors_are_as_good_as_arrays(metric, kind):
+    confidence, right = [0.75, 0.5, 0.5, 0.25], [1, 1, 0, 0]
+    assert metric(kind(confidence), kind(right)) == metric(np.array(confidence), np.array(right))

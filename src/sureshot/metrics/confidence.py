@@ -10,14 +10,17 @@ perfectly calibrated predictor has an error above 0 on few queries.
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Float64, Int, Num
+import numpy.typing as npt
+from jaxtyping import Bool, Float64, Int
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.intervals import Statistic, Weights
 
-# Of each query: 1 or True, 0 or False.
-Outcomes = Num[np.ndarray, " outcomes"] | Bool[np.ndarray, " outcomes"]
-PerQuery = Float[np.ndarray, " queries"]
+# One number of each query: an array, a list or a tensor of the processor.
+PerQuery = npt.ArrayLike
+Outcomes = npt.ArrayLike  # 1 or True, 0 or False
+_Numbers = Float64[np.ndarray, " queries"]
+_Flags = Bool[np.ndarray, " queries"]
 _TPR = 0.95
 _RATES = np.linspace(0, 1, 11)[:-1]  # abstained from: nothing, a tenth, ... nine tenths
 
@@ -32,14 +35,14 @@ def auroc(confidence: PerQuery, right: Outcomes) -> float:
         >>> auroc(np.array([0.9, 0.4, 0.4]), np.array([1, 1, 0]))
         0.75
     """
-    return float(auroc_of(confidence, right)(np.ones((1, len(right))))[0])
+    return float(auroc_of(confidence, right)(np.ones((1, *np.shape(right))))[0])
 
 
 def auroc_of(confidence: PerQuery, right: Outcomes) -> Statistic:
     """`auroc` as a statistic that can be resampled."""
-    true = _true(confidence, right)
-    order = np.argsort(confidence)
-    ties = np.unique(confidence[order], return_index=True)[1]
+    values, true = _true(confidence, right)
+    order = np.argsort(values)
+    ties = np.unique(values[order], return_index=True)[1]
 
     def separation(weights: Weights) -> Float64[np.ndarray, " draws"]:
         ordered = weights[:, order]
@@ -65,12 +68,12 @@ def fpr_at_tpr(confidence: PerQuery, right: Outcomes) -> float:
         >>> fpr_at_tpr(np.array([0.9, 0.8, 0.3, 0.1]), np.array([1, 1, 0, 0]))
         0.0
     """
-    true = _true(confidence, right)
+    values, true = _true(confidence, right)
     if true.all() or not true.any():
         return _TPR
-    passing = np.sort(confidence[true])[::-1]
+    passing = np.sort(values[true])[::-1]
     threshold = passing[_needed(_TPR, len(passing)) - 1]
-    return float(np.mean(confidence[~true] >= threshold))
+    return float(np.mean(values[~true] >= threshold))
 
 
 def aurc(confidence: PerQuery, wrong: Outcomes) -> float:
@@ -90,7 +93,7 @@ def aurc(confidence: PerQuery, wrong: Outcomes) -> float:
 
 def excess_aurc(confidence: PerQuery, wrong: Outcomes) -> float:
     """`aurc` minus that of the best possible order of the same answers; 0 is perfect."""
-    return aurc(confidence, wrong) - aurc(-wrong.astype(np.float64), wrong)
+    return aurc(confidence, wrong) - aurc(-np.asarray(wrong, np.float64), wrong)
 
 
 def augrc(confidence: PerQuery, wrong: Outcomes) -> float:
@@ -145,23 +148,20 @@ def abstention_nauc(confidence: PerQuery, quality: Outcomes) -> float:
         Where all queries have the same quality it is 0, not NaN. Ties keep the order of their
         rows, as in mteb; it is the one number here that depends on it.
     """
-    _checked(confidence, quality)
-    values = quality.astype(np.float64)
-    found = _area(values[np.argsort(confidence, kind="stable")])
+    order, values = _checked(confidence, quality)
+    found = _area(values[np.argsort(order, kind="stable")])
     best = _area(np.sort(values))
     flat = values.mean() * _RATES[-1]
     return 0.0 if np.isclose(best, flat, rtol=1e-12) else float((found - flat) / (best - flat))
 
 
-def _lost(confidence: PerQuery, wrong: Outcomes) -> Float64[np.ndarray, " queries"]:
+def _lost(confidence: PerQuery, wrong: Outcomes) -> _Numbers:
     """Expected sum of the losses of the 1, 2, ... surest queries."""
-    loss = _checked(confidence, wrong).astype(np.float64)
+    values, loss = _checked(confidence, wrong)
     if loss.min() < 0 or loss.max() > 1:
         raise SureshotError(f"A loss is 0 to 1; these are {loss.min():g} to {loss.max():g}.")
     # Within a tie each place costs the mean of the tie.
-    _, tie, size = np.unique(
-        -confidence.astype(np.float64), return_inverse=True, return_counts=True
-    )
+    _, tie, size = np.unique(-values, return_inverse=True, return_counts=True)
     mean = np.bincount(tie, weights=loss) / size
     return np.cumsum(np.repeat(mean, size))
 
@@ -178,26 +178,25 @@ def _needed(share: float, count: int) -> int:
     return max(1, int(np.ceil(share * count - 1e-9)))
 
 
-def _checked(confidence: Num[np.ndarray, " queries"], outcome: Outcomes) -> Outcomes:
-    """The outcomes, one for each confidence."""
-    if not len(confidence) or len(confidence) != len(outcome):
+def _checked(confidence: PerQuery, outcome: Outcomes) -> tuple[_Numbers, _Numbers]:
+    """Confidences and outcomes as arrays, one of each for a query."""
+    values, outcomes = np.asarray(confidence, np.float64), np.asarray(outcome, np.float64)
+    if not values.size or values.ndim != 1 or values.shape != outcomes.shape:
         raise SureshotError(
-            f"{len(confidence)} confidences and {len(outcome)} outcomes; give one of each for "
+            f"{values.size} confidences and {outcomes.size} outcomes; give one of each for "
             "every query, and one query at least."
         )
-    if np.isnan(confidence).any() or np.isnan(outcome).any():
+    if np.isnan(values).any() or np.isnan(outcomes).any():
         raise SureshotError("A confidence or an outcome is NaN; leave such a query out or fix it.")
-    return outcome
+    return values, outcomes
 
 
-def _true(
-    confidence: Num[np.ndarray, " queries"], right: Outcomes
-) -> Bool[np.ndarray, " outcomes"]:
-    """Which outcomes are right; all must be 0 or 1."""
-    outcome = _checked(confidence, right)
-    if not np.isin(outcome, (0, 1)).all():
+def _true(confidence: PerQuery, right: Outcomes) -> tuple[_Numbers, _Flags]:
+    """Confidences, and which outcomes are right; all must be 0 or 1."""
+    values, outcomes = _checked(confidence, right)
+    if not np.isin(outcomes, (0, 1)).all():
         raise SureshotError("An outcome is neither 0 nor 1; a query was answered right or wrong.")
-    return outcome == 1
+    return values, outcomes == 1
 
 
 BINS = 15  # of equal width
@@ -216,9 +215,10 @@ def brier(probability: PerQuery, right: Outcomes) -> float:
     return float(squared_errors(probability, right).mean())
 
 
-def squared_errors(probability: PerQuery, right: Outcomes) -> Float64[np.ndarray, " queries"]:
+def squared_errors(probability: PerQuery, right: Outcomes) -> _Numbers:
     """What `brier` is the mean of, one number per query."""
-    return (probability.astype(np.float64) - _checked_probability(probability, right)) ** 2
+    said, true = _probabilities(probability, right)
+    return (said - true) ** 2
 
 
 def nll(probability: PerQuery, right: Outcomes) -> float:
@@ -227,8 +227,8 @@ def nll(probability: PerQuery, right: Outcomes) -> float:
     A query that was wrongly held certain costs 13.8 nats, not infinity: probabilities are kept a
     millionth away from 0 and 1.
     """
-    true = _checked_probability(probability, right)
-    kept = np.clip(probability.astype(np.float64), 1e-6, 1 - 1e-6)
+    said, true = _probabilities(probability, right)
+    kept = np.clip(said, 1e-6, 1 - 1e-6)
     return float(-np.mean(np.where(true, np.log(kept), np.log1p(-kept))))
 
 
@@ -251,15 +251,15 @@ class Reliability:
 
 def reliability(probability: PerQuery, right: Outcomes) -> Reliability:
     """What a reliability diagram shows, in 15 bins of equal width."""
-    true = _checked_probability(probability, right)
-    place = _bins(probability)
+    said, true = _probabilities(probability, right)
+    place = _bins(said)
     count = np.bincount(place, minlength=BINS)
     filled = np.flatnonzero(count)
     total = count[filled]
     return Reliability(
         low=_EDGES[filled],
         high=_EDGES[filled + 1],
-        probability=np.bincount(place, weights=probability)[filled] / total,
+        probability=np.bincount(place, weights=said)[filled] / total,
         right=np.bincount(place, weights=true)[filled] / total,
         count=total,
     )
@@ -286,24 +286,22 @@ def ece_floor(probability: PerQuery, rng: np.random.Generator, draws: int = 200)
     The outcomes are drawn from the probabilities themselves. An `ece` near its floor cannot be
     distinguished from a perfect one on that many queries.
     """
-    place = _bins(probability)
+    said = np.asarray(probability, np.float64)
+    place = _bins(said)
     errors = []
     for _ in range(draws):
-        off = probability - (rng.random(len(place)) < probability)
+        off = said - (rng.random(len(place)) < said)
         errors.append(np.abs(np.bincount(place, off, minlength=BINS)).sum())
     return float(np.mean(errors) / len(place))
 
 
-def _bins(probability: PerQuery) -> Int[np.ndarray, " queries"]:
+def _bins(probability: _Numbers) -> Int[np.ndarray, " queries"]:
     """The bin of each query; a bin holds its upper end."""
-    place = np.searchsorted(_EDGES, probability.astype(np.float64), side="left")
-    return np.maximum(place - 1, 0)
+    return np.maximum(np.searchsorted(_EDGES, probability, side="left") - 1, 0)
 
 
-def _checked_probability(
-    probability: Num[np.ndarray, " queries"], right: Outcomes
-) -> Bool[np.ndarray, " outcomes"]:
-    true = _true(probability, right)
-    if not ((probability >= 0) & (probability <= 1)).all():
+def _probabilities(probability: PerQuery, right: Outcomes) -> tuple[_Numbers, _Flags]:
+    said, true = _true(probability, right)
+    if not ((said >= 0) & (said <= 1)).all():
         raise SureshotError("A probability is outside of 0 to 1.")
-    return true
+    return said, true

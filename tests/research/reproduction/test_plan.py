@@ -331,13 +331,13 @@ def test_whole_test_sets_are_those_that_printed_numbers_are_of(every):
 def test_oracles_are_rows_of_synthetic_data_alone(every):
     table, data = find_table("controls"), PlanData(every / "plan.toml")
     home = Target("home", data.plan.data["msrvtt"])
-    rows = [row for row, _ in planned_runs(table, home, 1, data)]
+    rows = [run.variant for run in planned_runs(table, home, 1, data)]
     left_out = [row.name for row in table.variants if row not in rows]
     assert len(left_out) == 4 and all("known" in name for name in left_out)
     made = replace(home.data, train=replace(home.data.train, dataset="synthetic"))
     runs = planned_runs(table, replace(home, data=made), 2, data)
-    assert [row for row, _ in runs] == [*table.variants, *table.variants]
-    assert [recipe.training.seed for _, recipe in runs] == [0] * 13 + [1] * 13
+    assert [run.variant for run in runs] == [*table.variants, *table.variants]
+    assert [run.recipe.training.seed for run in runs] == [0] * 13 + [1] * 13
 
 
 ONE = [

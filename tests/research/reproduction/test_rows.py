@@ -55,7 +55,7 @@ def rows(plan):
             there = [(HOME, data.plan.home)]
         for name, splits in there:
             made = planned_runs(table, Target(name, splits), 1, data)
-            found += [(table, name, row, recipe) for row, recipe in made]
+            found += [(table, name, run.variant, run.recipe) for run in made]
     return found
 
 

@@ -20,6 +20,7 @@ from sureshot.research.reproduction import runs as module
 from sureshot.research.reproduction.plan import HOME, PlanData, Target, Variant
 from sureshot.research.reproduction.runs import (
     PERCENT,
+    PlannedRun,
     Run,
     first_hit_percentages,
     perform,
@@ -55,7 +56,10 @@ def make(data, tmp_path, monkeypatch):
             data, "plan", replace(original, training=replace(original.training, **training))
         )
         target = Target(HOME, original.home, (("", original.away),) if elsewhere else ())
-        return perform(variant, data.recipe(variant, seed, target), target, data, tmp_path)
+        return perform(
+            PlannedRun(variant, data.recipe(variant, seed, target), target=target, data=data),
+            tmp_path,
+        )
 
     return made
 
@@ -186,13 +190,13 @@ def tuned(place):
     made = PlanData(place / "tuned.toml", cache=place / "tuned")
     target = Target(HOME, made.plan.home, (("", made.plan.away),))
     variant = Variant("mean", {"name": "clip4clip"})
-    planned = variant, made.recipe(variant, 0, target), target, made
-    return planned, perform(*planned, place / "runs")
+    planned = PlannedRun(variant, made.recipe(variant, 0, target), target=target, data=made)
+    return planned, perform(planned, place / "runs")
 
 
 def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
     planned, run = tuned
-    data = planned[-1]
+    data = planned.data
     folder = Path(data.resolve(data.plan.home.train).root).parent
     assert {path.name for path in (folder / "runs").iterdir()} == {
         f"{run.key}.json",
@@ -201,7 +205,7 @@ def test_a_tuned_run_is_trained_on_frames_and_leaves_its_record_alone(tuned):
     assert run.parameters > 10_000  # CLIP's are among them
     title = data.splits(data.plan.away).test.title()
     assert {"R@1", f"{title}: R@1"} <= set(run.scores)
-    assert perform(*planned, folder / "runs") == run  # read, not made again
+    assert perform(planned, folder / "runs") == run  # read, not made again
     assert not list((folder / "tuned").rglob("*")), "features of an encoder that changes are kept"
 
 
@@ -217,10 +221,10 @@ def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_pat
                     raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        perform(*planned, tmp_path, Watched())
+        perform(planned, tmp_path, Watched())
     (left,) = tmp_path.iterdir()
     assert left.suffix == ".run" and (left / "model").is_dir()  # after the first epoch
-    again = perform(*planned, tmp_path, Watched())
+    again = perform(planned, tmp_path, Watched())
     assert steps[4] == 4, "the first epoch's three steps were taken again"
     assert (again.scores, again.validation) == (run.scores, run.validation)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}

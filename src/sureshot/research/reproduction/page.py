@@ -43,18 +43,14 @@ _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """How a page was made, kept as NAME.json.
+    """How a page was made, kept as NAME.json; ``tests`` begin with that of the training's data.
 
     Attributes:
-        command: command that was typed.
-        train: title of the training set; so are ``val`` and ``tests``, the training's data first.
-        training: settings in words.
-        encoder_is: ``frozen``, or that it is trained too.
         published: whether data and encoders are those of the paper, so that its numbers may stand
             next to ours.
         data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
             in for the paper's.
-        options: options of a synthetic dataset; empty for other data.
+        options: those of a synthetic dataset.
         note: what is odd about some of the runs.
         chosen: whether an epoch was chosen on ``val``; else the last one counts.
     """
@@ -78,13 +74,13 @@ def write_page(
 ) -> list[Path]:
     """Write NAME.md, NAME.csv, NAME.json and, where matplotlib is there, NAME.png and NAME.svg.
 
-    ``more`` are further lines of the page. Returns the files written.
+    ``more`` are further lines of the page.
     """
     folder.mkdir(parents=True, exist_ok=True)
     text, numbers, about, *pictures = (
         folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".json", ".png", ".svg")
     )
-    write_text(text, "\n".join([page_text(table, runs, facts), *more, *([""] if more else [])]))
+    write_text(text, page_text(table, runs, facts) + "".join(f"\n{line}" for line in more))
     write_runs(numbers, runs)
     write_json(about, asdict(facts))
     try:
@@ -122,24 +118,22 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
         rows = _rows(table, runs, prefix, data, printed, published=facts.published)
         lines += ["", f"## {title}", "", *rows]
         others = [row for row in printed if row.method not in ours and row.r1]
-        others = others if facts.published else []
-        if others:
+        if others and facts.published:
             names = dict.fromkeys(row.name for row in others)
             named = [f"{name} {_values(r for r in others if r.name == name)}" for name in names]
             lines += ["", f"Printed too, of systems that are not here: {', '.join(named)}."]
-    lines.append("")
     if table.protocol and facts.published:
         lines += [
-            f"The paper's numbers: {table.protocol}. Here an epoch is chosen on validation videos.",
             "",
+            f"The paper's numbers: {table.protocol}. Here an epoch is chosen on validation videos.",
         ]
     elif table.protocol:
         lines += [
+            "",
             f"The paper's numbers are of another protocol ({table.protocol}), so its column has "
             "their differences alone, from its first row that is here.",
-            "",
         ]
-    return "\n".join(lines)
+    return "\n".join([*lines, ""])
 
 
 def spread(values: Sequence[float], sign: str = "") -> str:
@@ -180,8 +174,8 @@ def _rows(
     control = next((one for one in there if one.control), there[0])
     shown = [name.replace("10", "50") if data == "activitynet" else name for name in _SHOWN]
     measured = [] if table.metric == "R@1" else [table.metric]
-    head = ["", *shown, *measured, f"R@1 minus {'control' if control.control else 'first row'}"]
-    head += ["parameters", "seconds"]
+    minus = f"R@1 minus {'control' if control.control else 'first row'}"
+    head = ["", *shown, *measured, minus, "parameters", "seconds"]
     if table.protocol:
         what = table.metric if any(row.paper for row in table.variants) else "R@1"
         head.append(f"paper: {what}" if published else f"paper: {what} minus first")
@@ -228,9 +222,7 @@ def _level(variant: Variant, printed: Sequence[Row], prefix: str) -> float | Non
 
 def _printed_rows(table: Table, data: str) -> list[Row]:
     """The printed rows, text to video, that results on a data set are shown with."""
-    if not data:
-        return []
-    printed = load_datasets()[data].printed
+    printed = load_datasets()[data].printed if data else None
     rows = rows_of_table(table.table)
     return [r for r in rows if r.direction == "t2v" and (r.dataset, r.split) == printed]
 
@@ -244,13 +236,7 @@ def _values(rows: Iterable[Row]) -> str:
 
 
 def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figure":
-    """R@1 of each row that ran, a panel per test set, that of the training's data set first.
-
-    A small dot is a seed, a large mark the mean; controls are hollow squares.
-
-    Raises:
-        SureshotError: matplotlib is not installed.
-    """
+    """R@1 of each row that ran, a panel per test set."""
     rows = _by_row(table, runs)
     done = [variant for variant in reversed(table.variants) if variant.name in rows]
     titles = [words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
@@ -278,13 +264,7 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
 
 
 def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
-    """Recalls of the captions of some of the test videos, in Markdown; all videos are searched.
-
-    ``ids`` are those of the test videos that share no upload with a training video.
-
-    Raises:
-        SureshotError: none of them is the id of a test video.
-    """
+    """Recalls of the captions of some of the test videos, in Markdown; all videos are searched."""
     chosen, first = set(ids), ranks.runs[0]
     kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
     if not kept.any():
@@ -331,9 +311,9 @@ def measure_cost(settings: Mapping[str, Any]) -> dict[str, int]:
         texts, text = _counted(lambda: system.texts(_texts(network, ids)))
         videos, video = _counted(lambda: system.videos(_videos(network, pixels)))
         _, pair = _counted(lambda: system.similarity(texts, videos))
-    own = sum(weight.numel() for weight in system.parameters() if weight.requires_grad)
-    shared = 1 if system.shares_scale else 0  # one logit scale for both
-    parameters = sum(weight.numel() for weight in network.parameters()) + own - shared
+    own = [weight for weight in system.parameters() if weight.requires_grad]
+    parameters = sum(weight.numel() for weight in (*network.parameters(), *own))
+    parameters -= system.shares_scale  # one logit scale for both
     return {"parameters": parameters, "text": text, "video": video, "pair": pair}
 
 

@@ -481,6 +481,9 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
 # --- where a plan has the data of a table ---------------------------------------------------------
 
 
+_Named = tuple[str, DatasetSplits]  # as the plan names it
+
+
 @dataclass(frozen=True, slots=True)
 class Target:
     """A data set that a table is run on.
@@ -493,7 +496,7 @@ class Target:
 
     name: str
     data: DatasetSplits
-    tested_on: tuple[tuple[str, DatasetSplits], ...] = ()
+    tested_on: tuple[_Named, ...] = ()
 
 
 class PlanData:
@@ -627,17 +630,18 @@ class PlanData:
         Returns:
             They, and a sentence for each that is missing: which files, and where they go.
         """
-        missing: list[str] = []
-        there = self._readable(table.data, missing)
+        there, missing = self._readable(table.data)
         if not there and self.plan.home is not None and table.stand_in:
-            missing = []  # what is missing of the paper's own data does not matter then
-            there = self._readable([HOME], missing)
+            # What is missing of the paper's own data does not matter then.
+            there, missing = self._readable([HOME])
         elif not table.data:
             missing.append("The plan has no data of yours; give them as [home.train] and so on.")
         targets = []
         for name, data in there:
             others = [AWAY] if name == HOME and table.tested_on else table.tested_on
-            tested_on = self._apart(data, self._readable(others, missing), missing)
+            read, unread = self._readable(others)
+            tested_on, shared = self._apart(data, read)
+            missing += unread + shared
             target = Target(name, data, tuple(tested_on))
             rows, left_out = self.rows(table, target)
             missing += left_out
@@ -645,12 +649,10 @@ class PlanData:
                 targets.append(target)
         return targets, missing
 
-    def _apart(
-        self, data: DatasetSplits, others: Sequence[tuple[str, DatasetSplits]], missing: list[str]
-    ) -> list[tuple[str, DatasetSplits]]:
-        """The other data sets whose test videos were not trained on, nor chosen by."""
+    def _apart(self, data: DatasetSplits, others: list[_Named]) -> tuple[list[_Named], list[str]]:
+        """Those whose test videos were neither trained on nor chosen by, and why others are not."""
         train, val, _ = self.splits(data)
-        apart = []
+        apart, missing = [], []
         for name, other in others:
             try:
                 for part in (train, val):
@@ -658,13 +660,11 @@ class PlanData:
                 apart.append((name, other))
             except SureshotError as error:
                 missing.append(str(error))
-        return apart
+        return apart, missing
 
-    def _readable(
-        self, names: Sequence[str], missing: list[str]
-    ) -> list[tuple[str, DatasetSplits]]:
-        """The data sets that can be read; each of the others gets a sentence."""
-        found = []
+    def _readable(self, names: Sequence[str]) -> tuple[list[_Named], list[str]]:
+        """The data sets that can be read, and a sentence for each of the others."""
+        found, missing = [], []
         for name in names:
             data = {**self.plan.data, HOME: self.plan.home, AWAY: self.plan.away}.get(name)
             try:
@@ -675,7 +675,18 @@ class PlanData:
                     missing.append(_absent(name))
             except SureshotError as error:
                 missing.append(_unread(name, error))
-        return found
+        return found, missing
+
+    def where(self, table: Table) -> tuple[Sequence[str], list[str]]:
+        """Names of the data sets that any table runs on, and a sentence for each one missing."""
+        if table.kind != "answers":
+            targets, missing = self.targets(table)
+            return [target.name for target in targets], missing
+        try:
+            self.questions()
+        except SureshotError as error:
+            return [], [str(error)]
+        return table.data, []
 
     def questions(self) -> QuestionSplits:
         """Where the questions to train, choose and test on come from.

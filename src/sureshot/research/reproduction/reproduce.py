@@ -1,8 +1,9 @@
 """Tables and figures of the papers reproduced, from a plan to their pages."""
 
 import shutil
+from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -15,7 +16,7 @@ from sureshot.metrics.published import claimed_rows
 from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answer_report import evaluate_answers, published_answers
-from sureshot.research.answers import AnswerRecipe, QuestionRecipe, train_answers
+from sureshot.research.answers import AnswerRecipe, train_answers
 from sureshot.research.evaluation import published_split
 from sureshot.research.figures.catalogue import plot
 from sureshot.research.reproduction.page import (
@@ -41,11 +42,10 @@ from sureshot.research.reproduction.plan import (
 )
 from sureshot.research.reproduction.runs import (
     RUNS,
+    PlannedRun,
     Run,
-    captions_of,
     digest,
     kept_captions,
-    key_of,
     perform,
     planned_runs,
     read_ranks,
@@ -54,7 +54,7 @@ from sureshot.research.reproduction.runs import (
     write_ranks,
 )
 from sureshot.research.training.distributed import broadcast, from_torchrun, rank, world
-from sureshot.research.training.recipe import Recipe, SplitRecipe
+from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted, duration, plain
@@ -67,7 +67,7 @@ class Reproduction:
     Attributes:
         runs: the runs of each page, by its name; those of a part if only a part was asked for.
             A table on several data sets has a page for each, such as ``duq-2-didemo``.
-        files: pages, numbers and pictures that were written; none of a part.
+        files: what was written; nothing of a part.
         notes: what could not be run, and which files it lacks.
     """
 
@@ -103,15 +103,14 @@ def reproduce(
             verdicts; the others are missing from the page until a call without it.
         part: share of the runs to make, such as ``1/2``, the first of two; then no page is written.
         cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is, and what cannot be run.
 
     Raises:
-        ArgumentError: the part is none, or a plan is wanted and there is none.
         SureshotError: no such table, something is wrong with the plan, its data are not there (the
             message says which files go where), or runs diverged; the others are kept, and with
             ``all`` the other tables are made.
     """
-    tables, share = _tables(table, claims=claims), _share(part)
+    tables = _tables(table, claims=claims)
+    share = WHOLE if part is None else Shard.parse(part, "part")
     if [one.kind for one in tables] == ["costs"]:
         return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
     path = _required(plan)
@@ -220,14 +219,11 @@ class _Reproducer:
     def performed(self, page: str, table: Table, target: Target) -> tuple[Run, ...]:
         """Make the runs of a page, those that can be made if some diverge."""
         made, lost = [], list[str]()
-        every = planned_runs(table, target, self.seeds, self.data)
-        wanted = _own(every, target, self.data, self.part)
-        for number, (variant, recipe) in enumerate(wanted):
-            one = f"{variant.name}, seed {recipe.training.seed}"
+        wanted = _own(planned_runs(table, target, self.seeds, self.data), self.part)
+        for number, one in enumerate(wanted):
             self.notes.update("runs", number, len(wanted), f", {page}: {one}")
-            kept = self.folder / RUNS
             try:
-                made.append(perform(variant, recipe, target, self.data, kept, self.notes))
+                made.append(perform(one, self.folder / RUNS, self.notes))
             except NotFiniteError as error:
                 if world() > 1:  # not all processes know of it
                     raise
@@ -254,10 +250,8 @@ class _Reproducer:
             ids = read_lines(self.data.resolve(target.data.unshared))
             more = unshared_lines(next(iter(read_ranks(kept).values())), ids)
         splits, plan = self.data.splits(target.data), self.data.plan
-        rows, _ = self.data.rows(table, target)
-        encoders = [self.data.recipe(row, 0, target).encoder for row in rows]
-        trained = [encoder.tuned for encoder in encoders]
-        keeps = [self.data.recipe(row, 0, target).training.keep for row in rows]
+        recipes = [run.recipe for run in planned_runs(table, target, 1, self.data)]
+        trained = [recipe.encoder.tuned for recipe in recipes]
         how = "trained too" if all(trained) else "trained in part" if any(trained) else "frozen"
         root = splits.test.root
         facts = Facts(
@@ -265,11 +259,11 @@ class _Reproducer:
             train=splits.train.title(),
             val=splits.val.title(),
             tests=runs[0].tests,
-            encoder=", ".join(dict.fromkeys(encoder.name for encoder in encoders)),
+            encoder=", ".join(dict.fromkeys(recipe.encoder.name for recipe in recipes)),
             published=bool(plan.encoders) and all(map(published_split, self.data.tests(target))),
             training=_training_in_words(plan),
             encoder_is=how,
-            chosen=set(keeps) != {"last"},
+            chosen={recipe.training.keep for recipe in recipes} != {"last"},
             data=[target.name, *(name for name, _ in target.tested_on)],
             options={} if root is None else to_values(read_part(root, "test").options),
         )
@@ -327,7 +321,7 @@ class _Reproducer:
             if rank() == 0:
                 found = evaluate_answers(
                     fitted.folder,
-                    **_arguments(questions.test),
+                    **asdict(questions.test),
                     device=encoder.device,
                     cache=cache,
                     progress=self.notes,
@@ -335,28 +329,29 @@ class _Reproducer:
                 write_json(record, found.to_dict())
                 shutil.rmtree(place, ignore_errors=True)
             broadcast(None)  # all wait until the run is kept
-        values: dict[str, Any] = read_json(record)
-        return values
+        return read_json(record)
 
     def figure(self, figure: Table, target: Target) -> list[Path]:
         """Train the systems of a figure and write NAME.png and NAME.svg, on the test split."""
         if self.part.of > 1:
             raise ArgumentError(f"A figure is not made in parts; leave out {option('part')}.")
-        rows, _ = self.data.rows(figure, target)
-        recipe, *others = (self.data.recipe(row, 0, target) for row in rows)
-        recipes = [recipe]
+        first, *others = planned_runs(figure, target, 1, self.data)
+        recipe, runs = first.recipe, [first]
         if figure.epochs:  # a model for each number of epochs
-            recipes = [
-                replace(recipe, training=replace(recipe.training, epochs=count, keep="last"))
-                for count in range(1, recipe.training.epochs + 1)
+            training = recipe.training
+            runs = [
+                replace(
+                    first,
+                    recipe=replace(recipe, training=replace(training, epochs=count, keep="last")),
+                )
+                for count in range(1, training.epochs + 1)
             ]
-        models, compare_with = (
-            [self.checkpoint(one, target) for one in some] for some in (recipes, others)
-        )
+        models, compare_with = (list(map(self.checkpoint, some)) for some in (runs, others))
         if rank() > 0:
             return []
-        test = _arguments(self.data.resolve(target.data.test))
-        test["experts"] = test["experts"] if reads_experts(recipe.system) else None
+        test = asdict(self.data.resolve(target.data.test))
+        if not reads_experts(recipe.system):
+            test["experts"] = None
         drawn = plot(
             figure.drawn,
             models,
@@ -370,11 +365,10 @@ class _Reproducer:
         )
         return list(drawn.files)
 
-    def checkpoint(self, recipe: Recipe, target: Target) -> Path:
+    def checkpoint(self, run: PlannedRun) -> Path:
         """The folder of a model that stays, trained now or before."""
-        what = recipe, target, self.data
-        folder = self.folder / "models" / f"{key_of(*what)}-{captions_of(*what)}"
-        return train_run(recipe, target, self.data, folder, self.notes).folder
+        folder = self.folder / "models" / f"{run.key}-{run.captions}"
+        return train_run(run, folder, self.notes).folder
 
 
 def _refuse_different_tests(runs: Sequence[Run], folder: Path) -> None:
@@ -388,10 +382,6 @@ def _refuse_different_tests(runs: Sequence[Run], folder: Path) -> None:
             f"{'; '.join(one)}, but {another.variant}, seed {another.seed}, on {'; '.join(other)}. "
             f"Delete what was made when some could not be read, such as {record}."
         )
-
-
-def _arguments(split: SplitRecipe | QuestionRecipe) -> dict[str, Any]:
-    return {one.name: getattr(split, one.name) for one in fields(split)}
 
 
 def _training_in_words(plan: Plan) -> str:
@@ -440,13 +430,11 @@ def _answers_page(
 
 @dataclass(frozen=True, slots=True)
 class TableCost:
-    """What one table would cost.
+    """What one table would cost: steps and seconds of the runs that are not done.
 
     Attributes:
         runs: its runs, without those of earlier tables.
         kept: runs that are done.
-        steps: training steps of the others.
-        seconds: time of these steps, measured by a dry run of each row.
     """
 
     name: str
@@ -458,11 +446,7 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the tables that the plan has data for would cost; runs that they share count once.
-
-    Attributes:
-        missing: a sentence for each data set or kind of row that cannot be run.
-    """
+    """What the tables that the plan has data for would cost, and what cannot be run."""
 
     tables: tuple[TableCost, ...]
     missing: tuple[str, ...] = ()
@@ -474,33 +458,24 @@ class Forecast:
             f"about {duration(one.seconds)}\n"
             for one in self.tables
         ]
-        runs = sum(one.runs - one.kept for one in self.tables)
+        runs = counted(sum(one.runs - one.kept for one in self.tables), "run")
         steps = sum(one.steps for one in self.tables)
-        time = f"about {duration(sum(one.seconds for one in self.tables))}"
-        total = f"together: {counted(runs, 'run')}, {steps:,} steps, {time} in one process\n"
+        time = duration(sum(one.seconds for one in self.tables))
+        total = f"together: {runs}, {steps:,} steps, about {time} in one process\n"
         return "".join([*lines, total, *(f"{one}\n" for one in self.missing)])
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
+        return to_values(self)
 
 
-def _share(part: str | None) -> Shard:
-    """The share of the runs that is to be made."""
-    return WHOLE if part is None else Shard.parse(part, "part")
-
-
-def _own(
-    planned: Sequence[tuple[Variant, Recipe]], target: Target, data: PlanData, share: Shard
-) -> list[tuple[Variant, Recipe]]:
+def _own(planned: Sequence[PlannedRun], share: Shard) -> list[PlannedRun]:
     """The planned runs of a share.
 
     Rows that differ in post-processing alone are one run, which only one share makes.
     """
-    keys = [key_of(recipe, target, data) for _, recipe in planned]
-    own = list(dict.fromkeys(keys))[share.number - 1 :: share.of]
-    return [one for one, key in zip(planned, keys, strict=True) if key in own]
+    own = list(dict.fromkeys(run.key for run in planned))[share.number - 1 :: share.of]
+    return [run for run in planned if run.key in own]
 
 
 def forecast(
@@ -513,51 +488,44 @@ def forecast(
     part: str | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
-    """Estimate the cost of a table by a dry run of each row; arguments as of `reproduce`.
+    """Estimate the cost of a table by a dry run of each row, runs that tables share counted once.
 
-    Raises:
-        ArgumentError: there is no plan.
-        SureshotError: no such table, something is wrong with the plan, or with a row's recipe, or
-            the plan has no data for the table.
+    Arguments and errors are those of `reproduce`.
     """
-    tables, share = _tables(table, claims=claims), _share(part)
+    tables = _tables(table, claims=claims)
+    share = WHOLE if part is None else Shard.parse(part, "part")
     data, kept = PlanData(_required(plan), claims=claims), kept_captions(Path(to))
-    seen: set[str] = set()
-    rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
-    counted_runs, missing = [], list[str]()
+    every: dict[str, tuple[str, PlannedRun]] = {}  # each run under the first table that has it
+    missing: dict[str, None] = {}
     for one in tables:
         targets, lacking = _lacking(one, data)
         if not targets and lacking and table != "all":
             raise SureshotError(" ".join(lacking))
-        missing += [sentence for sentence in lacking if sentence not in missing]
-        fresh, left = 0, []
+        missing |= dict.fromkeys(lacking)
         for target in targets:
-            planned = planned_runs(one, target, seeds, data)
-            for variant, recipe in _own(planned, target, data, share):
-                key = key_of(recipe, target, data)
-                if key in seen:
-                    continue
-                seen.add(key)
-                fresh += 1
-                if key not in kept or kept[key] not in ("", captions_of(recipe, target, data)):
-                    first = replace(recipe, training=replace(recipe.training, seed=0))
-                    left.append(digest(first.to_dict()))
-                    rows.setdefault(left[-1], (f"{one.name}: {variant.name}", first))
-        if fresh:
-            counted_runs.append((one.name, fresh, left))
-    if not counted_runs and missing and table == "all":
+            for run in _own(planned_runs(one, target, seeds, data), share):
+                every.setdefault(run.key, (one.name, run))
+    if not every and missing and table == "all":
         raise SureshotError(" ".join(missing))
+    rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
+    left: dict[str, list[str]] = {name: [] for name, _ in every.values()}
+    for name, run in every.values():
+        if kept.get(run.key) not in ("", run.captions):
+            first = replace(run.recipe, training=replace(run.recipe.training, seed=0))
+            left[name].append(digest(first.to_dict()))
+            rows.setdefault(left[name][-1], (f"{name}: {run.variant.name}", first))
     costs = _dry_costs(rows, data, progress or Silent())
+    runs = Counter(name for name, _ in every.values())
     return Forecast(
         tables=tuple(
             TableCost(
                 name=name,
-                runs=fresh,
-                kept=fresh - len(left),
-                steps=sum(costs[row][0] for row in left),
-                seconds=sum(costs[row][1] for row in left),
+                runs=runs[name],
+                kept=runs[name] - len(measured),
+                steps=sum(costs[row][0] for row in measured),
+                seconds=sum(costs[row][1] for row in measured),
             )
-            for name, fresh, left in counted_runs
+            for name, measured in left.items()
         ),
         missing=tuple(missing),
     )
@@ -567,13 +535,8 @@ def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
     """Where a table of recalls runs, and a sentence for what is missing of any table."""
     if table.kind == "recalls":
         return data.targets(table)
-    sentences = [f"{table.name}: time is estimated for tables of recalls alone."]
-    if table.kind == "answers":
-        try:
-            data.questions()
-        except SureshotError as error:
-            sentences = [str(error)]
-    return [], sentences
+    missing = data.where(table)[1] if table.kind == "answers" else []
+    return [], missing or [f"{table.name}: time is estimated for tables of recalls alone."]
 
 
 def _dry_costs(
@@ -598,7 +561,6 @@ class Exhibit:
 
     Attributes:
         name: what `reproduce` takes.
-        kind: table or figure.
         title: paper, number and what it shows.
         needs: data sets it is on in the paper, in words; empty for none.
         drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.
@@ -621,8 +583,7 @@ class Exhibit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
+        return to_values(self)
 
     def line(self) -> str:
         """One line for a terminal, without the name."""
@@ -641,10 +602,8 @@ def exhibits(plan: str | Path | None = None) -> tuple[Exhibit, ...]:
     Table I of DVTR is its notation, table II the sizes of the data sets; neither has a result.
 
     Args:
-        plan: TOML file that names the data; None says of none whether it is there.
-
-    Raises:
-        SureshotError: something is wrong with the plan; missing data are no error.
+        plan: TOML file that names the data; None says of none whether it is there. Missing data
+            are no error.
 
     Examples:
         >>> from sureshot import research
@@ -664,19 +623,11 @@ def _exhibit(table: Table, data: PlanData | None) -> Exhibit:
         needs = "a data set of yours as [home], another as [away]"
     elif table.tested_on:
         needs += f", and {titles_of(table.tested_on)} to test on"
-    where: tuple[str, ...] = ()
-    missing: list[str] = []
+    where: Sequence[str] = ()
+    missing: Sequence[str] = ()
     lacks = ""
     if data is not None and can_run and table.kind != "costs":
-        if table.kind == "answers":
-            try:
-                data.questions()
-                where = table.data
-            except SureshotError as error:
-                missing = [str(error)]
-        else:
-            targets, missing = data.targets(table)
-            where = tuple(target.name for target in targets)
+        where, missing = data.where(table)
         if HOME not in where:
             lacks = titles_of([name for name in table.data if name not in where])
         can_run = bool(where)
@@ -687,7 +638,7 @@ def _exhibit(table: Table, data: PlanData | None) -> Exhibit:
         needs=needs,
         drawn=table.drawn,
         can_run=can_run,
-        where=where,
+        where=tuple(where),
         lacks=lacks,
         missing=tuple(missing),
     )

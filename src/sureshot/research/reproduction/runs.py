@@ -16,6 +16,7 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +37,7 @@ from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import encode
 from sureshot.research.features import SplitFeatures
-from sureshot.research.reproduction.plan import (
-    PlanData,
-    Table,
-    Target,
-    Variant,
-    reads_experts,
-)
+from sureshot.research.reproduction.plan import PlanData, Table, Target, Variant, reads_experts
 from sureshot.research.scores import code_texts, code_videos, similarity, text_measures
 from sureshot.research.training.distributed import broadcast, rank
 from sureshot.research.training.encoder_tuning import tuned
@@ -97,36 +92,55 @@ def digest(values: Any) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:20]
 
 
-def key_of(recipe: Recipe, target: Target, data: PlanData) -> str:
-    """What a run is kept under: a digest of recipe, data and the version of the package."""
-    own = replace(target.data, train=recipe.train[0], val=recipe.val)
-    home, tests = data.splits(own), data.tests(target)
-    parts = [
-        to_values(recipe),
-        data.fingerprint(recipe.encoder),
-        [part.title() for part in (home.train, home.val, *tests)],
-        # Synthetic datasets may share titles.
-        [file_digest(part.root / FILE) for part in tests if part.root is not None],
-    ]
-    return digest(parts)
+@dataclass(frozen=True)
+class PlannedRun:
+    """A row of a table, the recipe of one of its runs, and the data of these."""
+
+    variant: Variant
+    recipe: Recipe
+    target: Target
+    data: PlanData
+
+    def __str__(self) -> str:
+        return f"{self.variant.name}, seed {self.recipe.training.seed}"
+
+    @property
+    def splits(self) -> list[Split]:
+        """What it is trained, chosen and tested on."""
+        own = replace(self.target.data, train=self.recipe.train[0], val=self.recipe.val)
+        train, val, _ = self.data.splits(own)
+        return [train, val, *self.data.tests(self.target)]
+
+    @cached_property
+    def key(self) -> str:
+        """What it is kept under: a digest of recipe, data and the version of the package."""
+        _, _, *tests = splits = self.splits
+        parts = [
+            to_values(self.recipe),
+            self.data.fingerprint(self.recipe.encoder),
+            [part.title() for part in splits],
+            # Synthetic datasets may share titles.
+            [file_digest(part.root / FILE) for part in tests if part.root is not None],
+        ]
+        return digest(parts)
+
+    @property
+    def captions(self) -> str:
+        """A digest of the ids and captions that it learns from and is tested on."""
+        return digest([part.digest() for part in self.splits])
 
 
-def planned_runs(
-    table: Table, target: Target, seeds: int, data: PlanData
-) -> list[tuple[Variant, Recipe]]:
-    """The rows of a table with the recipes of their runs, all of a seed before the next seed."""
+def planned_runs(table: Table, target: Target, seeds: int, data: PlanData) -> list[PlannedRun]:
+    """The runs of the rows of a table, all of a seed before the next seed."""
     rows, _ = data.rows(table, target)
-    return [(row, data.recipe(row, seed, target)) for seed in range(seeds) for row in rows]
+    return [
+        PlannedRun(variant=row, recipe=data.recipe(row, seed, target), target=target, data=data)
+        for seed in range(seeds)
+        for row in rows
+    ]
 
 
-def perform(
-    variant: Variant,
-    recipe: Recipe,
-    target: Target,
-    data: PlanData,
-    folder: Path,
-    progress: Progress | None = None,
-) -> Run:
+def perform(planned: PlannedRun, folder: Path, progress: Progress | None = None) -> Run:
     """Make a run, or read it if it was made of the same captions; one that was stopped goes on.
 
     Several processes train it together, and the first of them tests it.
@@ -136,17 +150,17 @@ def perform(
             ``KEY-CAPTIONS.run`` until the run is tested.
         progress: hears how many training steps are done.
     """
-    key = key_of(recipe, target, data)
+    key, captions, variant = planned.key, planned.captions, planned.variant
     record = folder / f"{key}.json"
-    captions = captions_of(recipe, target, data)
-    if not broadcast(_is_made(record, captions)):
+    # One of captions that have changed since is made again; older files do not say of which.
+    made = record.exists() and read_json(record).get("data") in (None, "", captions)
+    if not broadcast(made):
         place, notes = folder / f"{key}-{captions}.run", _Timed(progress or Silent())
-        fitted = train_run(recipe, target, data, place, notes)
+        fitted = train_run(planned, place, notes)
         if rank() == 0:
-            run, ranks = _test(recipe, target, data, place, fitted, notes)
+            run, ranks = _test(planned, place, fitted, notes)
             write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
-            named = replace(run, variant=variant.name, key=key, data=captions)
-            write_json(record, asdict(named))
+            write_json(record, asdict(replace(run, data=captions)))
             for left in folder.glob(f"{key}-*.run"):  # of other captions too
                 shutil.rmtree(left, ignore_errors=True)
         gc.collect()  # hundreds of megabytes of frames in cycles, and no objects to set it off
@@ -156,31 +170,17 @@ def perform(
     return replace(kept, scores=kept.corrected, key="") if variant.post else kept
 
 
-def captions_of(recipe: Recipe, target: Target, data: PlanData) -> str:
-    """A digest of the ids and captions that a run learns from and is tested on."""
-    home = data.splits(replace(target.data, train=recipe.train[0], val=recipe.val))
-    return digest([part.digest() for part in (home.train, home.val, *data.tests(target))])
-
-
-def _is_made(record: Path, captions: str) -> bool:
-    """Whether there is a run, and not of captions that have changed since."""
-    return record.exists() and read_json(record).get("data") in (None, "", captions)
-
-
-def train_run(
-    recipe: Recipe, target: Target, data: PlanData, folder: Path, notes: Notes
-) -> TrainingResult:
+def train_run(planned: PlannedRun, folder: Path, notes: Notes) -> TrainingResult:
     """Train by a recipe in a folder, go on with it, or read what was trained there."""
-    own = replace(target.data, train=recipe.train[0], val=recipe.val)
-    train, val, _ = data.splits(own)
+    train, val, *_ = planned.splits
     return train_splits(
-        data.resolve(recipe),
+        planned.data.resolve(planned.recipe),
         [train],
         val,
         folder,
         notes,
         resume=True,
-        cache=data.cache,
+        cache=planned.data.cache,
         frames=folder.parent.parent / FRAMES,  # next to runs and models: all of them share it
         bank=False,  # raw scores are tested
     )
@@ -206,23 +206,19 @@ class _Timed(Notes):
 
 
 def _test(
-    recipe: Recipe,
-    target: Target,
-    data: PlanData,
-    place: Path,
-    fitted: TrainingResult,
-    notes: _Timed,
+    planned: PlannedRun, place: Path, fitted: TrainingResult, notes: _Timed
 ) -> "tuple[Run, dict[str, RunRanks]]":
     """Test what was trained in a folder."""
     seconds = max(0.0, time.perf_counter() - notes.began)
+    recipe = planned.recipe
     scorer = load(fitted.folder, recipe.encoder.device)
-    own = replace(target.data, train=recipe.train[0], val=recipe.val)
-    held = data.splits(own).val
+    _, held, *tests = planned.splits
     # Captions of a tuned encoder are encoded for this run alone.
-    splits = [judged(held) if recipe.encoder.tuned else held, *data.tests(target)]
+    splits = [judged(held) if recipe.encoder.tuned else held, *tests]
     if not reads_experts(recipe.system):
         splits = [replace(split, experts=None) for split in splits]
-    val, *parts = (_encoded(split, scorer, recipe, data, notes) for split in splits)
+    cache = planned.data.cache
+    val, *parts = (_encoded(split, scorer, recipe, cache, notes) for split in splits)
     scores: Scores = {}
     corrected: Scores = {}
     ranks: dict[str, RunRanks] = {}
@@ -236,7 +232,8 @@ def _test(
         percent = first_hit_percentages(scorer.raw, val, matrix)
         ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)
     run = Run(
-        variant="",
+        variant=planned.variant.name,
+        key=planned.key,
         seed=recipe.training.seed,
         scores=scores,
         epoch=fitted.epoch,
@@ -252,15 +249,11 @@ def _test(
 
 
 def _encoded(
-    split: Split, scorer: Scorer, recipe: Recipe, data: PlanData, notes: Notes
+    split: Split, scorer: Scorer, recipe: Recipe, cache: Path | None, notes: Notes
 ) -> SplitFeatures:
-    with contextlib.ExitStack() as stack:
-        cache = data.cache
-        if recipe.encoder.tuned:
-            scorer = replace(scorer, encoder=tuned(scorer.encoder).encoder)
-            # No other run can use the features of an encoder that was trained in this one.
-            own = tempfile.TemporaryDirectory(prefix="sureshot-")
-            cache = Path(stack.enter_context(own))
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as own:
+        if recipe.encoder.tuned:  # no other run can use the features of what this one trained
+            scorer, cache = replace(scorer, encoder=tuned(scorer.encoder).encoder), Path(own)
         seen = encode(split, scorer, notes, cache=cache)
     for name, reason in seen.unreadable[:1]:
         notes.warn(f"{seen.split.title()}; left out: {name} {reason}, the first of those.")
@@ -268,12 +261,11 @@ def _encoded(
 
 
 def _trained_weights(scorer: Scorer, recipe: Recipe) -> int:
-    model = scorer.model
-    own = 0 if model is None else sum(p.numel() for p in model.parameters() if p.requires_grad)
-    if not recipe.encoder.tuned:
-        return own
-    weights = tuned(scorer.encoder, None if model is None else model.system).network.parameters()
-    return own + sum(weight.numel() for weight in weights if weight.requires_grad)
+    assert scorer.model is not None
+    weights = list(scorer.model.parameters())
+    if recipe.encoder.tuned:
+        weights += tuned(scorer.encoder, scorer.model.system).network.parameters()
+    return sum(weight.numel() for weight in weights if weight.requires_grad)
 
 
 def _measured(
@@ -491,10 +483,6 @@ class TableRanks:
 _FITTING = ("fitting_texts", "fitting_videos")
 
 
-def _packed(runs: Sequence[Run]) -> list[bytes]:
-    return [json.dumps(asdict(run)).encode() for run in runs]
-
-
 def write_ranks(
     path: Path,
     runs: Mapping[tuple[str, int], Mapping[str, RunRanks]],
@@ -505,26 +493,25 @@ def write_ranks(
     Args:
         results: the runs themselves in the same order, for `unpack_runs`.
     """
-    arrays: dict[str, Any] = {} if not results else {"runs": np.array(_packed(results))}
-    arrays |= {
+    tests = list(dict.fromkeys(test for one in runs.values() for test in one))
+    arrays: dict[str, Any] = {
         "rows": np.array([row for row, _ in runs]),
         "seeds": np.array([seed for _, seed in runs]),
+        "tests": np.array(tests),
     }
-    tests = list(dict.fromkeys(test for one in runs.values() for test in one))
-    arrays["tests"] = np.array(tests)
+    if results:
+        arrays["runs"] = np.array([json.dumps(asdict(run)).encode() for run in results])
     for number, test in enumerate(tests):
         parts = [one[test] for one in runs.values()]
         arrays[f"{number} queries"] = np.array(parts[0].queries)
         arrays[f"{number} owner"] = parts[0].owner.astype(np.int32)
-        for name in ("texts", "videos"):  # ties have half ranks
-            doubled = np.stack([np.round(2 * getattr(one, name)) for one in parts])
-            arrays[f"{number} {name}"] = doubled.astype(np.uint32)
-        for name in _FITTING:  # 0 where a run does not have them
+        for name in ("texts", "videos", *_FITTING):  # 0 where a run has none
             found = [getattr(one, name) for one in parts]
             if any(ranks is not None for ranks in found):
                 nothing = np.zeros_like(getattr(parts[0], name.removeprefix("fitting_")))
-                doubled = np.stack([nothing if one is None else np.round(2 * one) for one in found])
-                arrays[f"{number} {name}"] = doubled.astype(np.uint32)
+                ranks = np.stack([nothing if one is None else one for one in found])
+                # Ties have half ranks.
+                arrays[f"{number} {name}"] = np.round(2 * ranks).astype(np.uint32)
         arrays[f"{number} first"] = np.stack([one.first for one in parts]).astype(np.uint16)
         arrays[f"{number} right"] = np.stack([one.right for one in parts])
         for name in dict.fromkeys(name for one in parts for name in one.doubts):

@@ -127,8 +127,8 @@ def load_tables() -> Mapping[str, Table]:
 
 def _of_each_encoder(row: Mapping[str, Any]) -> list[dict[str, Any]]:
     """A row of the file once for each of its ``encoders``, its ``printed`` as a list."""
-    kinds = row.get("encoders", [])
-    rest = {name: value for name, value in row.items() if name != "encoders"}
+    rest = dict(row)
+    kinds = rest.pop("encoders", None)
     if isinstance(rest.get("printed"), str):
         rest["printed"] = [rest["printed"]]
     if not kinds:
@@ -137,11 +137,7 @@ def _of_each_encoder(row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def find_table(name: str) -> Table:
-    """The table or figure of this name.
-
-    Raises:
-        SureshotError: there is none.
-    """
+    """The table or figure of this name."""
     tables = load_tables()
     if name not in tables:
         near = difflib.get_close_matches(name, tables, n=1)
@@ -228,7 +224,6 @@ class DatasetSplits:
     unshared: Path | None = None
 
     def __post_init__(self) -> None:
-        """Refuse a data set without anything to choose on."""
         if (self.val is None) == (self.hold_out == 0):
             raise SureshotError(
                 f"A {self.train.dataset} of the plan needs either val or hold_out, the number of "
@@ -236,11 +231,7 @@ class DatasetSplits:
             )
 
     def load(self) -> Splits:
-        """Read all three parts.
-
-        Raises:
-            SureshotError: one cannot be read, or two of them share videos.
-        """
+        """Read all three parts, which share no video."""
         system = {"name": "none"}  # a recipe has one; only its data sets are read
         recipe = Recipe(train=(self.train,), system=system, val=self.val, hold_out=self.hold_out)
         (train,), val = recipe.splits()
@@ -294,10 +285,9 @@ class Override:
 
     def applies(self, system: Mapping[str, Any], data: str) -> bool:
         """Whether it is about runs of a system on a data set."""
-        names, base = {system["name"]}, system.get("base")
-        if isinstance(base, Mapping):
-            names.add(f"{system['name']}+{base['name']}")
-        about = not self.systems or bool(names & set(self.systems))
+        name, base = system["name"], system.get("base")
+        label = f"{name}+{base['name']}" if isinstance(base, Mapping) else name
+        about = not self.systems or bool({name, label} & set(self.systems))
         return about and (not self.data or data in self.data)
 
 
@@ -334,7 +324,6 @@ class Plan:
     cases: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:
-        """Refuse unknown data sets, and cases about unknown systems, data sets and settings."""
         papers = load_datasets().keys() - {QUESTIONS}
         _check_names("data", self.data, papers)
         for number, case in enumerate(self.cases):
@@ -372,8 +361,8 @@ class Plan:
 
     def protocol(self, system: Mapping[str, Any], data: str) -> str | None:
         """The reading of a data set that a system is trained on; None is that of ``[data]``."""
-        about = [case for case in self.cases if case.protocol and case.applies(system, data)]
-        return about[-1].protocol if about else None
+        about = (case.protocol for case in reversed(self.cases) if case.applies(system, data))
+        return next(filter(None, about), None)
 
     def settings(self, name: str, system: Mapping[str, Any], data: str) -> Any:
         """``encoder``, ``stem`` or ``training`` as it is for a system on a data set."""
@@ -401,11 +390,7 @@ def _check_names(key: str, names: Iterable[str], known: Iterable[str]) -> None:
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file.
-
-    Raises:
-        SureshotError: it cannot be read, or a setting is wrong.
-    """
+    """The plan in a TOML file."""
     values, folder = _with_like(path), path.absolute().parent
     cases = values.get("cases")
     if isinstance(cases, list):
@@ -442,36 +427,30 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
     of = {name: settings | ({"base": base} if base else {}), named: base}
     label = f"{name}+{named}" if named else name
     first = recipe.train[0]
+    trained = {known: data.get("train", {}) for known, data in plan.get("data", {}).items()}
     about = case.get("data") or [
         known
-        for known, data in plan.get("data", {}).items()
-        if (train := data.get("train", {})).get("dataset") == first.dataset
-        and train.get("protocol") in (first.protocol, None)
+        for known, train in trained.items()
+        if train.get("dataset") == first.dataset
+        if train.get("protocol") in (first.protocol, None)
     ]
     if not about:
         raise SureshotError(
             f"The plan has no data for the recipe {path.name}, which is about {first.dataset}; "
             "name some of [data] as data of this case, or leave it out."
         )
-    encoder = {name: value for name, value in written.get("encoder", {}).items() if name != "name"}
-    training = dict(written.get("training", {}))
-    training.pop("seed", None)
-    given = {
-        "data": about,
-        "encoder": encoder | case.get("encoder", {}),
-        "stem": written.get("stem", {}) | case.get("stem", {}),
-        "training": training | case.get("training", {}),
-    }
-    of_recipe = {
-        plan.get("data", {}).get(known, {}).get("train", {}).get("dataset") for known in about
-    }
-    if first.protocol and of_recipe == {first.dataset}:
+    given = {"data": about}
+    for part, without in (("encoder", "name"), ("stem", ""), ("training", "seed")):
+        taken = {name: value for name, value in written.get(part, {}).items() if name != without}
+        given[part] = taken | case.get(part, {})
+    if first.protocol and {trained.get(k, {}).get("dataset") for k in about} == {first.dataset}:
         given["protocol"] = first.protocol
     cases = []
     for system in case.get("systems") or [label]:
         # Settings of the recipe's own system, or of its base, or none at all.
-        own = dict(of.get(system.partition("+")[0], {}))
-        if system.partition("+")[2] != named:
+        own_name, _, on = system.partition("+")
+        own = dict(of.get(own_name, {}))
+        if on != named:
             own.pop("base", None)
         own |= case.get("settings", {})
         cases.append({**case, **given, "systems": [system], "settings": own})
@@ -486,13 +465,7 @@ _Named = tuple[str, DatasetSplits]  # as the plan names it
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A data set that a table is run on.
-
-    Attributes:
-        name: the data set, as the plan names it; `HOME` where one stands in.
-        data: its three parts.
-        tested_on: names and parts of the data sets that runs are also tested on.
-    """
+    """A data set that a table is run on, `HOME` where one stands in, and others it is tested on."""
 
     name: str
     data: DatasetSplits
@@ -502,9 +475,7 @@ class Target:
 class PlanData:
     """The data of a plan; each is read when a run first asks for it.
 
-    Attributes:
-        plan: where the data are, and how runs are trained.
-        cache: folder of encoded features; None is one in the user's cache folder.
+    Args:
         claims: whether of the tables only the rows are run that claims compare.
     """
 
@@ -547,9 +518,8 @@ class PlanData:
         if self.plan.system(trained_as, target.name).get("mode") == "paper" and variant.trained_as:
             # As printed, both passes of DVTR train the system that it is on.
             training = replace(training, epochs=2 * training.epochs)
-        settings = variant.system
-        if variant.trained_as:  # the same, without what is claimed to help
-            settings = {**trained_as, "uncertainty": "none"}
+        # Trained as another, it is the same without what is claimed to help.
+        settings = {**trained_as, "uncertainty": "none"} if variant.trained_as else variant.system
         system = self.plan.system(settings, target.name)
         name, data = self._encoders(target).get(variant.encoder, encoder.name), target.data
         protocol = self.plan.protocol(trained_as, target.name)
@@ -571,15 +541,12 @@ class PlanData:
         return {} if target.name == HOME else self.plan.encoders
 
     def rows(self, table: Table, target: Target) -> tuple[list[Variant], list[str]]:
-        """The rows of a table that are run on a data set.
+        """The rows of a table that are run on a data set, and a sentence for each reason against.
 
         On a data set of the paper these are the rows whose numbers are printed for it, and those
         without printed numbers. Oracles are among them only where the truth is known. Of `claims`
-        only the rows that one compares.
-
-        Returns:
-            They, and a sentence for each reason why others are left out. In a plan that names the
-            papers' encoders, that a row has no recipe is one.
+        only the rows that one compares. In a plan that names the papers' encoders, a row without a
+        recipe is left out.
         """
         knows = target.data.train.dataset == "synthetic"
         printed = () if target.name == HOME else rows_of_table(table.table)
@@ -627,8 +594,7 @@ class PlanData:
     def targets(self, table: Table) -> tuple[list[Target], list[str]]:
         """The data sets that a table of recalls or a figure can be run on.
 
-        Returns:
-            They, and a sentence for each that is missing: which files, and where they go.
+        And a sentence for each that is missing: which files, and where they go.
         """
         there, missing = self._readable(table.data)
         if not there and self.plan.home is not None and table.stand_in:
@@ -689,11 +655,7 @@ class PlanData:
         return table.data, []
 
     def questions(self) -> QuestionSplits:
-        """Where the questions to train, choose and test on come from.
-
-        Raises:
-            SureshotError: the plan has none, or they cannot be read.
-        """
+        """Where the questions to train, choose and test on come from; all can be read."""
         if self.plan.questions is None:
             raise SureshotError(_absent(QUESTIONS))
         found = self.resolve(self.plan.questions)

@@ -35,8 +35,7 @@ class FigureSpec:
         papers: where it is found.
         needs: systems that have what it shows.
         count: queries it shows by default; 0 where it shows all.
-        numbers: its numbers, from models with a split each and the number of queries.
-        draw: the figure of these numbers, of the same models.
+        numbers: its numbers, from models and the number of queries.
         compares: whether it takes a second model, as in the paper.
     """
 
@@ -148,15 +147,7 @@ def listing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that was drawn.
-
-    Attributes:
-        figure: name of the figure.
-        model: model and split, in words.
-        numbers: the numbers that are drawn, as JSON holds them.
-        files: the pictures that were written.
-        compare_with: second model in words; None without one.
-    """
+    """A figure that was drawn: its name, model and split in words, its numbers as JSON has them."""
 
     figure: str
     model: str
@@ -165,7 +156,7 @@ class Plot:
     compare_with: str | None = None
 
     def text(self) -> str:
-        """The pictures that were written, one per line."""
+        """The files, one per line."""
         return "".join(f"{path}\n" for path in self.files)
 
     def to_dict(self) -> dict[str, Any]:
@@ -208,20 +199,18 @@ def plot(
     `sureshot.research.evaluation.evaluate`.
 
     Args:
-        figure: one of `FIGURES`.
         models: folder of a checkpoint, or an encoder's name; ``epochs`` draws several.
         to: a ``.png`` or ``.svg`` file, several of them, or a folder that gets both.
         count: queries or pairs to show; None is what suits the figure.
-        seed: seed of the queries that are shown.
+        seed: of the queries that are shown.
         compare_with: a second model, for ``matrices`` and ``tokens``.
         after: second score of ``rerank``; None is the model's own.
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is
             2000.
 
     Raises:
-        ArgumentError: arguments that do not go together.
-        SureshotError: there is no such figure, the model does not have what it shows, matplotlib is
-            missing, or a file cannot be read or written.
+        SureshotError: there is no such figure, the model does not have what it shows, arguments do
+            not go together, matplotlib is missing, or a file cannot be read or written.
     """
     names = [models] if isinstance(models, str | Path) else list(models)
     if figure not in FIGURES:
@@ -239,9 +228,8 @@ def plot(
         )
     if after is not None and figure != "rerank":
         raise ArgumentError(f"{option('after')} belongs to rerank; {figure} shows one score.")
-    if after not in (None, *AFTER):
-        known = ", ".join(AFTER)
-        raise ArgumentError(f"{option('after', str(after))} is unknown; known: {known}.")
+    if after is not None and after not in AFTER:
+        raise ArgumentError(f"{option('after', after)} is unknown; known: {', '.join(AFTER)}.")
     if bank is not None and after not in BANKED:
         banked = " or ".join(name for name in AFTER if name in BANKED)
         raise ArgumentError(f"{option('bank')} belongs to {option('after')} {banked}.")
@@ -262,12 +250,11 @@ def plot(
     if captions is not None:
         more["bank"] = caption_scores(scorers[0], captions, subjects[0].features, cache)
     numbers = spec.numbers(subjects, count or spec.count, **more)
-    drawn = spec.draw(subjects, numbers)
     return Plot(
         figure=figure,
         model=subjects[0].title,
         numbers=numbers,
-        files=tuple(write_figure(figure, drawn, to)),
+        files=tuple(_write(figure, spec.draw(subjects, numbers), to)),
         compare_with=subjects[1].title if compare_with else None,
     )
 
@@ -275,7 +262,7 @@ def plot(
 _OTHER_KINDS = frozenset({".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff", ".webp"})
 
 
-def write_figure(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
+def _write(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
     """Write a figure into the files named, or as both kinds into a folder."""
     named = [Path(to)] if isinstance(to, str | Path) else [Path(path) for path in to]
     for path in named:

@@ -72,7 +72,7 @@ def embeddings(subjects: Sequence[Subject], count: int) -> Numbers:
     for row, query in enumerate(queries):
         video = subject.names[subject.owner[query]]
         for kind, side, name in (("text", texts, subject.text(query)), ("video", videos, video)):
-            one = Gaussian(side.mean[row].double(), side.log_var[row].double())
+            one = Gaussian(*(part[row].double() for part in side))
             drawn = sample(one, draw_noise((_SAMPLES, len(one.mean)), draw, torch.float64)).numpy()
             deviations, angle = ellipse(axes, one.log_var.exp().numpy())
             items.append(
@@ -135,11 +135,8 @@ def principal_axes(
     The largest entry of each direction is positive, so that a figure does not flip.
     """
     _, sizes, axes = np.linalg.svd(points - points.mean(0), full_matrices=False)
-    power = sizes**2
-    if len(axes) < 2:  # one dimension, or one point
-        axes = np.pad(axes, ((0, 2 - len(axes)), (0, 0)))
-        power = np.pad(power, (0, 2 - len(power)))
-    axes = axes[:2]
+    # Of one dimension, or one point, there is one.
+    axes, power = np.pad(axes, ((0, 1), (0, 0)))[:2], np.pad(sizes**2, (0, 1))
     signs = np.sign(axes[np.arange(2), np.abs(axes).argmax(1)])
     first, second = power[:2] / (power.sum() or 1.0)
     return axes * np.where(signs == 0, 1, signs)[:, None], (float(first), float(second))
@@ -202,9 +199,9 @@ def binned(
     bins = []
     for held in (place == at for at in np.unique(place)):
         percents, ends = 100.0 * right[held], None
-        if len(np.unique(video[held])) > 1:
+        if (videos := len(np.unique(video[held]))) > 1:
             found = interval(mean_of(percents), video[held], np.random.default_rng(seed))
-            found = of_percent(found, len(np.unique(video[held])))
+            found = of_percent(found, videos)
             ends = [found.low, found.high]
         bins.append(
             {
@@ -216,11 +213,7 @@ def binned(
                 "interval": ends,
             }
         )
-    return {
-        "r1": 100 * float(right.mean()),
-        "separation": separation(values, right),
-        "bins": bins,
-    }
+    return {"r1": 100 * float(right.mean()), "separation": separation(values, right), "bins": bins}
 
 
 def separation(
@@ -242,18 +235,16 @@ def draw_uncertainty(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         ends = [part["interval"] or (part["r1"], part["r1"]) for part in one["bins"]]
         low, high = np.array(ends).T
         bars = np.maximum(0.0, [y - low, high - y])
-        wide = [[part["mean"] - part["low"], part["high"] - part["mean"]] for part in one["bins"]]
+        wide = [(part["mean"] - part["low"], part["high"] - part["mean"]) for part in one["bins"]]
         axes.axhline(one["r1"], color=MUTED, linestyle="--", linewidth=0.9)
         axes.errorbar(x, y, xerr=np.transpose(wide), fmt="none", ecolor="0.75", lw=3, zorder=1)
         axes.errorbar(x, y, yerr=bars, fmt="o-", color=BLUE, ms=5, capsize=3, lw=1.2)
         label_axes(axes, "\n".join(words(quantity(name), 3.0)), f"R@1, %\n{one['direction']}")
         axes.locator_params(axis="x", nbins=5)
-        known = one["separation"]
-        text = "" if known is None else f"separation {number(known)}"
-        axes.set_title(text, fontsize=SMALL, loc="right")
-    panels[0].set_ylim(
-        bottom=-3
-    )  # below 0, so that its dots are whole; of all panels, after the highest is known
+        if one["separation"] is not None:
+            axes.set_title(f"separation {number(one['separation'])}", fontsize=SMALL, loc="right")
+    # Below 0, so that its dots are whole; of all panels, after the highest is known.
+    panels[0].set_ylim(bottom=-3)
     note = (
         "bars: 95 % intervals; grey: values of a bin; dashed: all queries; separation: chance "
         "that a failed query has the larger value (0.5: the measure knows nothing)"
@@ -360,8 +351,7 @@ def draw_calibration(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     right.plot(np.sort(matched), own, "D--", color=BLUE, ms=3, label="own pairs")
     right.axvline(_SURE, color="0.6", linewidth=0.8, linestyle=":")
     label_axes(right, "uncertainty η of the pair", "share of pairs below η")
-    above = f"{numbers['above_0_9']:.0%} of other pairs above {_SURE}"
-    right.set_title(above, fontsize=SMALL)
+    right.set_title(f"{numbers['above_0_9']:.0%} of other pairs above {_SURE}", fontsize=SMALL)
     add_legend(right)
     for axes in (left, middle, right):
         axes.set_xlim(-0.02, 1.02)
@@ -422,11 +412,7 @@ def pair_matrix(name: str, matrix: Float[np.ndarray, "pairs pairs"]) -> Numbers:
 
 
 def draw_matrices(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
-    """Light is near in every panel; a ring marks the best of a row, a square of a column.
-
-    Two models stand side by side, a row for each matrix that both have, in the same colours. Of one
-    the measures of its texts are drawn too.
-    """
+    """Two models side by side, a row for each matrix that both have; of one its texts' measures."""
     if len(subjects) > 1:
         return _draw_two(subjects, numbers)
     squares, texts = numbers["matrices"], numbers["texts"]
@@ -516,9 +502,8 @@ def epochs(subjects: Sequence[Subject], count: int = 0) -> Numbers:
         )
     points: list[Numbers] = []
     for subject in subjects:
-        ranks = text_ranks(subject.scores, subject.owner)
+        r1 = 100 * float((text_ranks(subject.scores, subject.owner) <= 1).mean())
         means = {name: float(values.mean()) for name, values in subject.measures.items()}
-        r1 = 100 * float((ranks <= 1).mean())
         points.append({"name": subject.scorer.name, "r1": r1, "means": means})
         first = points[0]
         if not means or means.keys() != first["means"].keys():

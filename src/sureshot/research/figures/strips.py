@@ -1,6 +1,6 @@
 """Figures of frames: rows of pictures, each row a query and the videos that were found for it.
 
-Every figure is a pair of functions: one gives its numbers as JSON holds them, the other draws them.
+As in `sureshot.research.figures.plots` one function gives the numbers of a figure, another draws.
 """
 
 import functools
@@ -58,12 +58,9 @@ _BOLD = 1.15  # how much wider bold letters are
 
 @dataclass(frozen=True)
 class Cell:
-    """A picture and what stands below it.
+    """A frame of a video, or a picture itself, and lines below it; with a thick rim if right.
 
     Attributes:
-        item: the video, or a picture itself.
-        lines: words below the picture.
-        right: drawn with a thick frame and a tick.
         frame: which of the ``frames`` sampled from the video, from 0; the one of 1 is the middle.
         shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
     """
@@ -79,14 +76,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Strip:
-    """A row of pictures.
-
-    Attributes:
-        heading: words above the strip, in bold.
-        cells: the pictures.
-        label: small, above the pictures.
-        notes: lines to the right of the pictures, in bold blue where right.
-    """
+    """A row of pictures; notes are to the right of them, each in bold blue where it is right."""
 
     heading: str
     cells: Sequence[Cell]
@@ -98,22 +88,21 @@ def draw_strips(title: str, strips: Sequence[Strip], columns: int) -> "Figure":
     """All rows below each other; ``columns`` pictures would fill the width."""
     _frames.cache_clear()  # the files may have changed since the last figure
     wide = (WIDTH - 2 * _LEFT - (columns - 1) * _GAP) / columns
-    titles = words(title, WIDTH - 0.2, NORMAL, 4)
-    top = _TOP + (len(titles) - 1) * _LINE
-    height = top + sum(_draw_strip(None, strip, 0.0, wide) for strip in strips)
-    figure = new_figure(height, constrained=False)
+    figure = new_figure(1.0, constrained=False)
     sheet = figure.add_axes((0, 0, 1, 1))
-    sheet.set(xlim=(0, WIDTH), ylim=(height, 0))
     sheet.set_axis_off()
+    titles = words(title, WIDTH - 0.2, NORMAL, 4)
     _write(sheet, _LEFT, 0.1, titles, size=NORMAL, colour=MUTED)
+    height = _TOP + (len(titles) - 1) * _LINE
     for strip in strips:
-        top += _draw_strip(sheet, strip, top, wide)
+        height = _draw_strip(sheet, strip, height, wide)
+    sheet.set(xlim=(0, WIDTH), ylim=(height, 0))
+    figure.set_size_inches(WIDTH, height)
     return figure
 
 
-def _draw_strip(sheet: "Axes | None", strip: Strip, top: float, wide: float) -> float:
-    """Draw a strip, or nothing without a sheet; returns its height."""
-    at = top
+def _draw_strip(sheet: "Axes", strip: Strip, at: float, wide: float) -> float:
+    """Draw a strip from a height on; where the next one begins."""
     if strip.heading:
         lines = words(strip.heading, WIDTH - 0.2, _BOLD * (NORMAL + 1), 2)
         _write(sheet, _LEFT, at, lines, size=NORMAL + 1, bold=True)
@@ -122,31 +111,26 @@ def _draw_strip(sheet: "Axes | None", strip: Strip, top: float, wide: float) -> 
         lines = words(strip.label, WIDTH - 2 * _LEFT, SMALL)
         _write(sheet, _LEFT, at, lines)
         at += len(lines) * _LINE + 0.02
-    if sheet is not None:
-        for place, cell in enumerate(strip.cells):
-            _draw_cell(sheet, cell, _LEFT + place * (wide + _GAP), at, wide)
     bottom = at
-    if strip.cells:
-        bars = 0.1 if any(cell.shade is not None for cell in strip.cells) else 0.0
-        below = max(len(cell.lines) for cell in strip.cells) * _LINE
-        bottom += wide * _SHAPE + bars + below + 0.06
+    for place, cell in enumerate(strip.cells):
+        end = _draw_cell(sheet, cell, _LEFT + place * (wide + _GAP), at, wide)
+        bottom = max(bottom, end + 0.02)
     left = _LEFT + len(strip.cells) * (wide + _GAP) + 0.08
     for note, right in strip.notes:
         lines = words(note, WIDTH - left - 0.1, _BOLD * SMALL)
         _write(sheet, left, at, lines, colour=BLUE if right else INK, bold=right)
         at += len(lines) * _LINE + 0.05
-    return max(bottom, at) + 0.12 - top
+    return max(bottom, at) + 0.12
 
 
-def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) -> None:
+def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) -> float:
+    """Draw a cell; where it ends."""
     from matplotlib.patches import Rectangle
 
     high = wide * _SHAPE
-    pictures: Sequence[Picture] = (
-        [cell.item]
-        if isinstance(cell.item, np.ndarray)
-        else _frames(cell.item, cell.frames, cell.sampling)
-    )
+    pictures: Sequence[Picture] = (cell.item,) if isinstance(cell.item, np.ndarray) else ()
+    if isinstance(cell.item, Item):
+        pictures = _frames(cell.item, cell.frames, cell.sampling)
     if pictures:
         box = (left, left + wide, top + high, top)
         picture = _letterboxed(pictures[min(cell.frame, len(pictures) - 1)])
@@ -170,10 +154,11 @@ def _draw_cell(sheet: "Axes", cell: Cell, left: float, top: float, wide: float) 
     for line in cell.lines:
         _write(sheet, left, at, words(line, wide, SMALL, 1), colour=BLUE if cell.right else INK)
         at += _LINE
+    return at
 
 
 def _write(
-    sheet: "Axes | None",
+    sheet: "Axes",
     left: float,
     top: float,
     lines: Sequence[str],
@@ -182,10 +167,9 @@ def _write(
     colour: str = INK,
     bold: bool = False,
 ) -> None:
-    if sheet is not None:
-        weight = "bold" if bold else "normal"
-        style: Style = {"va": "top", "parse_math": False, "color": colour, "fontweight": weight}
-        sheet.text(left, top, "\n".join(lines), fontsize=size, **style)
+    weight = "bold" if bold else "normal"
+    style: Style = {"va": "top", "parse_math": False, "color": colour, "fontweight": weight}
+    sheet.text(left, top, "\n".join(lines), fontsize=size, **style)
 
 
 @functools.lru_cache(maxsize=64)
@@ -200,10 +184,9 @@ def _letterboxed(picture: Picture) -> Picture:
     """The whole picture in the middle of a cell, light around it."""
     rows, columns = picture.shape[:2]
     high, wide = max(rows, round(columns * _SHAPE)), max(columns, round(rows / _SHAPE))
-    cell = np.full((high, wide, 3), _AROUND, np.uint8)
     top, left = (high - rows) // 2, (wide - columns) // 2
-    cell[top : top + rows, left : left + columns] = picture
-    return cell
+    around = (top, high - rows - top), (left, wide - columns - left), (0, 0)
+    return np.pad(picture, around, constant_values=_AROUND)
 
 
 # --- a synthetic dataset --------------------------------------------------------------------------
@@ -233,25 +216,9 @@ def draw_examples(root: Path, videos: int = _EXAMPLES) -> "Figure":
 # --- candidates of a query ------------------------------------------------------------------------
 
 
-def rank_of(scores: Float[np.ndarray, " candidates"], candidate: int) -> float:
-    """Rank of a candidate, 1 the best; ties share their mean.
-
-    Examples:
-        >>> rank_of(np.array([0.5, 0.9, 0.5]), 0)
-        2.5
-    """
-    own = scores[candidate]
-    return float(1 + (scores > own).sum() + ((scores == own).sum() - 1) / 2)
-
-
 def best(scores: Float[np.ndarray, " candidates"], count: int) -> list[int]:
-    """The best candidates, the best first; of equal ones the earlier.
-
-    Examples:
-        >>> best(np.array([0.5, 0.9, 0.5]), 2)
-        [1, 0]
-    """
-    return [int(at) for at in np.argsort(-scores, kind="stable")[:count]]
+    """The best candidates, the best first; of equal ones the earlier."""
+    return np.argsort(-scores, kind="stable")[:count].tolist()
 
 
 def hits_of(
@@ -266,10 +233,11 @@ def hits_of(
     ``values`` are of the chosen; left out they are ``scores``, which are those of all.
     """
     values = values or {"score": scores[list(chosen)]}
+    ranks = text_ranks(np.tile(scores, (len(chosen), 1)), np.array(chosen))
     return [
         {
             "name": name_of(one),
-            "rank": rank_of(scores, one),
+            "rank": float(ranks[at]),
             "right": one in sought,
             "values": {name: float(row[at]) for name, row in values.items()},
         }
@@ -335,7 +303,7 @@ def captions(subjects: Sequence[Subject], count: int) -> Numbers:
     for pair in subject.pairs(count):
         video = int(subject.owner[pair])
         scores = subject.scores[:, video]
-        own = [int(row) for row in (subject.owner == video).nonzero()[0]]
+        own = np.flatnonzero(subject.owner == video).tolist()
         chosen = best(scores, _SHOWN)
         if not set(own) & set(chosen):
             chosen.append(max(own, key=lambda row: scores[row]))
@@ -388,9 +356,9 @@ def failures(subjects: Sequence[Subject], count: int) -> Numbers:
     if not lost.any():
         raise SureshotError(f"No query of {subject.features.split.title()} failed.")
     candidates = [query for query in subject.pairs(len(subject.owner)) if lost[query]]
-    draw = np.random.default_rng([subject.seed, 2])
+    drawn = np.random.default_rng([subject.seed, 2]).permutation(candidates)[:count]
     shown = []
-    for query in sorted(draw.permutation(candidates)[:count].tolist()):
+    for query in sorted(drawn.tolist()):
         scores, own = subject.scores[query], int(subject.owner[query])
         first = best(scores, _ABOVE + 1)
         above = [video for video in first if video != own and scores[video] >= scores[own]]
@@ -423,14 +391,12 @@ def draw_failures(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
 _TOP_RANKS = 4
 _PLAIN = "similarity"
 _OWN = {"score": "score", "printed": "printed score"}  # of DUQ, against its plain similarity
-_BANKED: Mapping[str, Callable[..., np.ndarray]] = {
-    "qb_norm": querybank_norm,
-    "nnn": nearest_neighbour_normalised,
-}
+_BANKED = ("qb_norm", "nnn")
 _CORRECTED: Mapping[str, Callable[..., np.ndarray]] = {
     "dsl": dual_softmax,
     "inverted_softmax": inverted_softmax,
-    **_BANKED,
+    "qb_norm": querybank_norm,
+    "nnn": nearest_neighbour_normalised,
 }
 AFTER = (*_OWN, *_CORRECTED)  # second scores
 
@@ -443,11 +409,9 @@ def rank_changes(
 ) -> Numbers:
     """All queries under two scores, and some whose right video moved.
 
-    Args:
-        after: the second score, of `AFTER`. ``score`` is the system's own against its plain
-            similarity, ``printed`` the re-ranked one as printed against the same; the others
-            correct the system's own score for hubs.
-        bank: scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
+    Of `AFTER`, ``score`` is the system's own against its plain similarity, ``printed`` the
+    re-ranked one as printed against the same; the others correct the system's own score for hubs.
+    ``bank`` has scores of training captions with the videos, for ``qb_norm`` and ``nnn``.
     """
     subject = subjects[0]
     names, pair = _two_scores(subject, after, bank)
@@ -471,7 +435,7 @@ def rank_changes(
 
 
 def draw_rank_changes(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
-    """Two rows of frames per query, before and after, the right video marked."""
+    """Two rows of frames per query, before and after."""
     items = subjects[0].by_name
 
     def cell(hit: Numbers) -> Cell:
@@ -510,8 +474,6 @@ def _two_scores(
                 f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
             )
         return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
-    if after in _BANKED and bank is None:
-        raise SureshotError(f"{after} looks at training captions; give their scores.")
     more = (bank,) if after in _BANKED else ()
     return ("score", after), (matrices["score"], _CORRECTED[after](matrices["score"], *more))
 
@@ -521,10 +483,9 @@ def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) ->
 
     A move counts by the ratio of its ranks: from 3 to 1 is more than from 300 to 200.
     """
-    moved = np.log(ranks[0]) - np.log(ranks[1])
-    near = np.minimum(ranks[0], ranks[1]) <= _TOP_RANKS  # shown in one of the rows at least
-    rises = [int(at) for at in np.argsort(-moved, kind="stable") if moved[at] > 0 and near[at]]
-    falls = [int(at) for at in np.argsort(moved, kind="stable") if moved[at] < 0 and near[at]]
+    near = np.minimum(*ranks) <= _TOP_RANKS  # shown in one of the rows at least
+    moved = np.where(near, np.log(ranks[0]) - np.log(ranks[1]), 0)
+    rises, falls = best(moved, int((moved > 0).sum())), best(-moved, int((moved < 0).sum()))
     up = min(len(rises), max(count - count // 2, count - len(falls)))
     return rises[:up] + falls[: count - up]
 
@@ -561,10 +522,9 @@ def _of_two_models(subjects: Sequence[Subject], count: int) -> Numbers:
     one, other = (top == owner for top in tops)  # who finds the video of each text
     drawn = subjects[0].pairs(len(owner))
     differing = [query for query in drawn if one[query] != other[query]] or drawn
-    order = np.random.default_rng([subjects[0].seed, 3]).permutation(len(differing))[:count]
+    order = np.random.default_rng([subjects[0].seed, 3]).permutation(differing)[:count]
     rows = []
-    for at in sorted(order.tolist()):
-        query = differing[at]
+    for query in sorted(order.tolist()):
         for subject, top, name in zip(subjects, tops, names, strict=True):
             column = int(top[query])
             reading = _reading(subject, query, column)
@@ -648,7 +608,7 @@ def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
                 sampling=subject.features.sampling,
                 shade=(row["frames"][at] - low) / ((high - low) or 1.0),
             )
-            for at in thinned(len(row["frames"]), _PICTURES)
+            for at in _thinned(len(row["frames"]))
         ]
         learned = ", ".join(
             number(value) + (f" ({_quoted(word)})" if word else "")
@@ -660,15 +620,10 @@ def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     return draw_strips(title, strips, _PICTURES)
 
 
+def _thinned(count: int) -> list[int]:
+    """Places at even distances, the first and the last among them."""
+    return np.linspace(0, count - 1, min(count, _PICTURES)).round().astype(int).tolist()
+
+
 def _quoted(word: Numbers | None) -> str:
     return "" if word is None else f"“{word['word']}” {number(word['cosine'])}"
-
-
-def thinned(count: int, limit: int) -> list[int]:
-    """Places at even distances, the first and the last among them.
-
-    Examples:
-        >>> thinned(5, 6), thinned(12, 4)
-        ([0, 1, 2, 3, 4], [0, 4, 7, 11])
-    """
-    return [int(place) for place in np.linspace(0, count - 1, min(count, limit)).round()]

@@ -14,7 +14,7 @@ from sureshot.datasets.split import Item
 from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian
 from sureshot.models.load import Scorer
-from sureshot.models.systems.base import Codes
+from sureshot.models.systems.base import Codes, System
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import code_texts, code_videos, similarity
 from sureshot.settings import to_values
@@ -50,6 +50,10 @@ class Subject:
         """The videos, the columns of every matrix."""
         return self.features.split.items
 
+    @property
+    def _system(self) -> System | None:
+        return None if self.scorer.model is None else self.scorer.model.system
+
     @cached_property
     def names(self) -> Sequence[str]:
         """The name of each video."""
@@ -80,7 +84,7 @@ class Subject:
         """Queries drawn by the seed, ascending, each of another video; fewer if there are fewer."""
         order = np.random.default_rng([self.seed, 1]).permutation(len(self.owner))
         _, first = np.unique(self.owner[order], return_index=True)
-        return sorted(int(order[at]) for at in np.sort(first)[:count])
+        return sorted(order[np.sort(first)[:count]].tolist())
 
     @cached_property
     def scores(self) -> Float[np.ndarray, "queries videos"]:
@@ -90,50 +94,42 @@ class Subject:
     def matrices(self, queries: Sequence[int]) -> dict[str, Float[np.ndarray, "chosen videos"]]:
         """The score, and all other values that the system gives a pair, by name."""
         found = {"score": self.scores[list(queries)]}
-        if self.scorer.model is not None:
+        if self._system is not None:
             with torch.no_grad():
-                more = self.scorer.model.system.matrices(self.text_codes(queries), self._videos)
+                more = self._system.matrices(self.text_codes(queries), self._videos)
             found |= {name: matrix.cpu().numpy() for name, matrix in more.items()}
         return found
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " items"]]:
         """Measures of each query or video; their names begin with ``text`` or ``video``."""
-        if self.scorer.model is None:
+        if self._system is None:
             return {}
         every = range(len(self.captions))
         with torch.no_grad():
-            found = self.scorer.model.system.measures(self.text_codes(every), self._videos)
+            found = self._system.measures(self.text_codes(every), self._videos)
         return {name: values.cpu().numpy() for name, values in found.items()}
 
     def text_codes(self, queries: Sequence[int]) -> Codes:
         """Codes of some queries; none of an encoder alone."""
-        if self.scorer.model is None:
-            return {}
-        chosen = [int(self.captions[query]) for query in queries]
-        codes: Codes = code_texts(self.scorer.raw, self.features, chosen)
-        return codes
+        chosen = self.captions[list(queries)].tolist()
+        return code_texts(self.scorer.raw, self.features, chosen) if self._system else {}
 
     def video_codes(self, videos: Sequence[int]) -> Codes:
         """Codes of some videos; none of an encoder alone."""
-        if self.scorer.model is None:
-            return {}
-        codes: Codes = code_videos(self.scorer.raw, self.features, videos)
-        return codes
+        return code_videos(self.scorer.raw, self.features, videos) if self._system else {}
 
     def gaussians(self, queries: Sequence[int]) -> tuple[Gaussian, Gaussian]:
         """The Gaussians of some queries and of their videos."""
-        model = self.scorer.model
-        own = [int(video) for video in self.owner[list(queries)]]
+        own = self.owner[list(queries)].tolist()
         sides = self.text_codes(queries), self.video_codes(own)
-        found = [None if model is None else model.system.gaussian(codes) for codes in sides]
-        moved = [Gaussian(one.mean.cpu(), one.log_var.cpu()) for one in found if one is not None]
-        if len(moved) < 2:
+        texts, videos = (self._system.gaussian(one) if self._system else None for one in sides)
+        if texts is None or videos is None:
             raise SureshotError(
                 f"{self.scorer.name} has no Gaussians to draw: {self.scorer.system} as it was "
                 f"trained makes none. DUQ, UATVR and DVTR do."
             )
-        return moved[0], moved[1]
+        return Gaussian(*(one.cpu() for one in texts)), Gaussian(*(one.cpu() for one in videos))
 
     @cached_property
     def _videos(self) -> Codes:

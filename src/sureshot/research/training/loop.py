@@ -10,9 +10,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
 
+import numpy as np
 import torch
 from safetensors import SafetensorError, safe_open
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from sureshot.errors import NotFiniteError, SureshotError, option
@@ -45,15 +46,7 @@ Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A finished run.
-
-    Attributes:
-        folder: folder of the chosen checkpoint.
-        epoch: epochs done when it was saved.
-        score: its score on the validation set; None without one.
-        notes: sentences about the data and the run.
-        metric: name of the score.
-    """
+    """A finished run: the chosen checkpoint, epochs done by then, and its score on validation."""
 
     folder: Path
     epoch: int
@@ -69,7 +62,7 @@ class StepProgress:
     Attributes:
         losses: the objective as ``loss`` and its named, unweighted parts.
         gradient: length of the gradient before it was clipped.
-        rate: learning rate of stem and system.
+        rate: of stem and system.
     """
 
     epoch: int
@@ -88,7 +81,6 @@ class TrainState:
     Attributes:
         modules: all that is trained.
         steps: steps of an epoch.
-        scaler: what keeps gradients within float16; None with other formats.
     """
 
     def __init__(
@@ -101,10 +93,11 @@ class TrainState:
         labels: Labels | None = None,
     ) -> None:
         self.model, self.pairs, self.config, self.labels = model, pairs, config, labels
-        # The encoder first: the logit scale that both share has its rate, as in the papers' codes.
-        tuned = [] if encoder is None else [(encoder, config.encoder_rate)]
-        own = {"model": model} if encoder is None else {"model": model, "encoder": encoder}
-        self.modules = nn.ModuleDict(own)
+        self.modules, rates = nn.ModuleDict({"model": model}), list[tuple[nn.Module, float]]()
+        if encoder is not None:
+            self.modules["encoder"] = encoder
+            # It is first: a logit scale that both share has its rate, as in the papers' codes.
+            rates.append((encoder, config.encoder_rate))
         same_start(self.modules)
         self.options = StepOptions(
             micro_batch=config.micro_batch,
@@ -113,9 +106,10 @@ class TrainState:
             seed=config.seed,
         )
         self.scaler = new_scaler(self.options)
-        estimators, rate = model.system.estimators(), config.uncertainty_rate
-        own_rate = [] if estimators is None or rate is None else [(estimators, rate)]
-        rates = [*tuned, *own_rate, (model, config.rate)]
+        estimators = model.system.estimators()
+        if estimators is not None and config.uncertainty_rate is not None:
+            rates.append((estimators, config.uncertainty_rate))
+        rates.append((model, config.rate))
         self.optimiser = new_optimiser(config.optimizer, rates, config.weight_decay)
         self.captions = config.captions or "one"
         batches = count(pairs.video_of, batch=config.batch, captions=self.captions)
@@ -158,9 +152,8 @@ class TrainState:
                 if step <= first:
                     continue
                 began = time.perf_counter()
-                coming = batches[place : place + 2]
-                wanted = [row for part in coming for row in part[rank() :: world()].tolist()]
-                self.pairs.hold(wanted)
+                coming = [part[rank() :: world()] for part in batches[place : place + 2]]
+                self.pairs.hold(np.concatenate(coming).tolist())
                 readable = self.pairs.readable(rows.tolist())
                 if len(readable) < min(len(rows), 2):
                     continue
@@ -174,27 +167,17 @@ class TrainState:
 
     def _step(self, epoch: int, step: int, rows: Sequence[int]) -> StepProgress:
         config, system, name = self.config, self.model.system, self.pairs.name
-        total, batch = self.steps * config.epochs, ""
+        total, batch, scaler = self.steps * config.epochs, "", self.scaler
         share = multiplier(step - 1, total, config.warmup, config.optimizer)
         try:
             losses = gradients(
-                system,
-                self.embed,
-                rows,
-                self.options,
-                step=step - 1,
-                name=name,
-                scaler=self.scaler,
+                system, self.embed, rows, self.options, step=step - 1, name=name, scaler=scaler
             )
             named = "; ".join(name(row) for row in rows[:_NAMED])
             batch = f" The batch of {len(rows)} begins with {named}."
+            clip = config.clip or None
             length = update(
-                self.optimiser,
-                self.modules,
-                system,
-                share=share,
-                clip=config.clip or None,
-                scaler=self.scaler,
+                self.optimiser, self.modules, system, share=share, clip=clip, scaler=scaler
             )
         except SureshotError as error:
             raise NotFiniteError(
@@ -293,14 +276,13 @@ def fit(
 
     Args:
         config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
-        folder: folder of the run, the same for all processes.
+        folder: of the run, the same for all processes.
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
         encoder: network that is trained too, if ``pairs`` compute tokens with it.
         labels: codes of pairs for losses that want more than which text belongs to which
             video; they join the codes of the texts.
-        resume: go on with the run in the folder, if there is one.
         fixed: more settings, as JSON holds them, that must not change within a run, such as
             those of the system.
 
@@ -358,8 +340,8 @@ def _finish_epoch(
                 raise NotFiniteError(
                     f"The score on the validation set is {score} after epoch {epoch}."
                 )
-        last = run.config.keep == "last" or validate is None
-        kept = last or done.score is None or (score is not None and score > done.score)
+        kept = score is None or done.score is None or score > done.score
+        kept |= run.config.keep == "last"
         done = done._replace(epoch=epoch, steps=0)
         if kept:
             done = done._replace(kept=epoch, score=score)
@@ -368,8 +350,7 @@ def _finish_epoch(
         run.keep(folder, done)
         entry = {"epoch": epoch, "step": epoch * run.steps, "score": score, "kept": kept}
         log.write(_line(entry))
-    counters: _Counters = broadcast(done)
-    return counters
+    return broadcast(done)
 
 
 def check_new(folder: Path, *, resume: bool = False) -> None:
@@ -387,14 +368,12 @@ def check_new(folder: Path, *, resume: bool = False) -> None:
     model, log = folder / MODEL, folder / LOG
     ours = resume and any(model.glob("*.safetensors"))
     unfinished = ours and not (folder / RECIPE).exists()
-    in_the_way = [model] if model.exists() and not unfinished else []
-    if log.exists() and not _is_own_log(log):
-        in_the_way.append(log)
-    if in_the_way:
-        raise SureshotError(
-            f"{in_the_way[0]} is there already, and no {STATE} to go on from. Training would "
-            "replace it; name another folder."
-        )
+    for path, replaceable in ((model, unfinished), (log, _is_own_log(log))):
+        if path.exists() and not replaceable:
+            raise SureshotError(
+                f"{path} is there already, and no {STATE} to go on from. Training would "
+                "replace it; name another folder."
+            )
 
 
 def _is_own_log(path: Path) -> bool:
@@ -472,13 +451,12 @@ def load_state(path: Path, modules: nn.Module, optimiser: torch.optim.Optimizer)
     weights: dict[str, Tensor] = {}
     memory: dict[int, dict[str, Tensor]] = {}
     try:
-        with safe_open(path, framework="pt") as file:
-            for name in file.keys():  # noqa: SIM118 - the file is no dict
-                if name.startswith(_WEIGHTS):
-                    weights[name.removeprefix(_WEIGHTS)] = file.get_tensor(name)
-                else:
-                    number, key = name.removeprefix(_MEMORY).split(".", 1)
-                    memory.setdefault(int(number), {})[key] = file.get_tensor(name)
+        for name, tensor in load_file(path).items():
+            if name.startswith(_WEIGHTS):
+                weights[name.removeprefix(_WEIGHTS)] = tensor
+            else:
+                number, key = name.removeprefix(_MEMORY).split(".", 1)
+                memory.setdefault(int(number), {})[key] = tensor
         modules.load_state_dict(weights)
         groups = optimiser.state_dict()["param_groups"]
         optimiser.load_state_dict({"state": memory, "param_groups": groups})
@@ -497,9 +475,7 @@ def _unreadable(path: Path, reason: str) -> SureshotError:
 def open_log(path: Path, after: int = 0) -> TextIO:
     """A log to append to, each line on disk as soon as it is written.
 
-    Args:
-        after: number of steps that are done; later entries, and what a killed run left of a line,
-            are dropped. 0 empties the file.
+    Entries ``after`` so many steps, and what a killed run left of a line, are dropped.
     """
     kept = [entry for entry in read_log(path) if entry["step"] <= after] if after else []
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -529,11 +505,7 @@ def draw(
     *,
     title: str = "",
 ) -> None:
-    """Draw the loss of each step, its running mean, and the score after each epoch.
-
-    Args:
-        scores: number of the steps done, and the score on the validation set.
-    """
+    """Draw the loss of each step, its running mean, and scores after so many steps."""
     figure = canvas.new_figure(4.0)
     axes = figure.add_subplot()
     steps = range(1, len(losses) + 1)
@@ -546,12 +518,8 @@ def draw(
         lines += right.plot(*zip(*scores, strict=True), "o-", color=canvas.ORANGE, label=label)
         canvas.label_axes(right, "", label)
         right.grid(False)
-    beside: canvas.Style = {
-        "loc": "lower center",
-        "bbox_to_anchor": (0.5, 1.0),
-        "ncols": len(lines),
-    }
-    canvas.add_legend(axes, handles=lines, **beside)
+    above: canvas.Style = {"loc": "lower center", "bbox_to_anchor": (0.5, 1.0)}
+    canvas.add_legend(axes, handles=lines, ncols=len(lines), **above)
     canvas.entitle(figure, title)
     canvas.save_figure(figure, path)
 

@@ -7,6 +7,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
@@ -51,9 +52,7 @@ class Task(ABC):
 
     Attributes:
         metric: name of the score that a checkpoint is chosen by.
-        model: stem and system with their first weights, on ``device``.
         system: the retrieval system within the model, which an encoder would be trained with.
-        note: what a checkpoint says of the encoder.
         held: the validation set.
         experts: what was extracted of the videos of all splits beforehand, that of ``held`` last.
         sets: features of ``splits`` by a frozen encoder, once they are there; ``val`` of ``held``.
@@ -159,10 +158,8 @@ class Task(ABC):
         """Train on features of a frozen encoder, or the encoder too, on frames.
 
         ``frames`` is where ``training.keep_frames`` keeps them; None is the folder of the run.
-        ``bank`` is whether the model is made ready for searches.
-
-        A video that cannot be read is left out. With a tuned encoder, ``unreadable.txt`` in the
-        run's folder lists these.
+        ``bank`` is whether the model is made ready for searches. A video that cannot be read is
+        left out. With a tuned encoder, ``unreadable.txt`` in the run's folder lists these.
         """
         # What would be refused after all videos have been encoded is refused before.
         loop.check_new(folder, resume=resume)
@@ -200,7 +197,7 @@ class Task(ABC):
             more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
             notes.update("steps", step.step, step.steps, more)
 
-        videos = sum(len(split.items) for split in self.splits)
+        videos, held = sum(len(split.items) for split in self.splits), self.held
         if advice := self.model.system.advice(videos):
             notes.warn(advice)
         with pairs:
@@ -210,7 +207,7 @@ class Task(ABC):
                 self.recipe.training,
                 folder,
                 save=save,
-                validate=None if self.held is None else lambda: self._validate(network, memory),
+                validate=None if held is None else partial(self._validate, held, network, memory),
                 encoder=network,
                 labels=self.labels(),
                 resume=resume,
@@ -219,14 +216,13 @@ class Task(ABC):
             )
         for line in fitted.notes:
             notes.line(line)
-        for line in _list_unreadable(pairs, folder):
-            notes.warn(line)
-        if self._seen is not None and self._seen.unreadable:
-            notes.warn(_left_out(self._seen))
+        _list_unreadable(pairs, folder, notes)
+        if self._seen is not None:
+            _warn_of_unreadable(self._seen, notes)
         if rank() == 0:
             self.recipe.save(folder / loop.RECIPE)
-            if self.held is not None and bank:
-                self.finish(fitted.folder, self.held, notes)
+            if held is not None and bank:
+                self.finish(fitted.folder, held, notes)
         return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
 
     def encode(self, notes: Notes, cache: Path | None) -> None:
@@ -234,42 +230,43 @@ class Task(ABC):
         sets: list[SplitFeatures] = []
         for split in [*self.splits, *([self.held] if self.held else [])]:
             seen = self.features(split, cache=cache, progress=notes)
-            if seen.unreadable:
-                notes.warn(_left_out(seen))
+            _warn_of_unreadable(seen, notes)
             own = self.experts[len(sets)] if self.experts else {}
             sets.append(replace(seen, experts=own))
         self.val = sets.pop() if self.held else None
         self.sets = sets
 
-    def _validate(self, network: Tuned | None, memory: FrameMemory) -> float:
-        if network is None or self.held is None:
+    def _validate(self, held: Split, network: Tuned | None, memory: FrameMemory) -> float:
+        if network is None:
             assert self.val is not None
             return self.score(self.val)
-        held = self.judged(self.held)
         # The encoder has the fingerprint of its first weights, so nothing of it may be kept.
         with tempfile.TemporaryDirectory(prefix="sureshot-") as cache:
-            seen = self.features(held, network.encoder, cache=Path(cache), memory=memory)
-            self._seen = seen
-            return self.score(seen)
+            self._seen = self.features(
+                self.judged(held), network.encoder, cache=Path(cache), memory=memory
+            )
+        return self.score(self._seen)
 
 
-def _left_out(seen: SplitFeatures) -> str:
-    (name, reason), *others = seen.unreadable
-    more = f", and {len(others)} more" if others else ""
-    return f"{seen.split.title()}; left out: {name} {reason}{more}"
+def _warn_of_unreadable(seen: SplitFeatures, notes: Notes) -> None:
+    if seen.unreadable:
+        (name, reason), *others = seen.unreadable
+        more = f", and {len(others)} more" if others else ""
+        notes.warn(f"{seen.split.title()}; left out: {name} {reason}{more}")
 
 
-def _list_unreadable(pairs: data.Pairs, folder: Path) -> list[str]:
-    """Write which videos were left out and why; a note that says how many, if there are some."""
-    unreadable = pairs.unreadable
-    if not unreadable:
-        return []
+def _list_unreadable(pairs: data.Pairs, folder: Path, notes: Notes) -> None:
+    """Write which videos were left out and why, if some were."""
+    if not pairs.unreadable:
+        return
+    left_out = sorted(pairs.unreadable.items())
     if rank() == 0:
-        lines = [f"{name}\t{reason}\n" for name, reason in sorted(unreadable.items())]
-        write_text(folder / UNREADABLE, "".join(lines))
-    name, reason = min(unreadable.items())
-    count = counted(len(unreadable), "video")
-    return [f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}."]
+        text = "".join(f"{name}\t{reason}\n" for name, reason in left_out)
+        write_text(folder / UNREADABLE, text)
+    (name, reason), count = left_out[0], counted(len(left_out), "video")
+    notes.warn(
+        f"Left out: {count} that cannot be read, such as {name} ({reason}); see {UNREADABLE}."
+    )
 
 
 def train(
@@ -353,10 +350,9 @@ class RetrievalTask(Task):
         self.metric, named = recipe.training.metric, recipe.encoder
         encoder, self.experts = load_encoder(named.name, named.device), []
         for split in splits if held is None else [*splits, held]:
-            own = read_experts(split.experts, [item.id for item in split.items])
-            if own:
-                notes.line(f"{split.title()}; experts: {presence(own)}")
-            self.experts.append(own)
+            self.experts.append(read_experts(split.experts, [item.id for item in split.items]))
+            if self.experts[-1]:
+                notes.line(f"{split.title()}; experts: {presence(self.experts[-1])}")
         sizes = Sizes(encoder.dim, encoder.channels, expert_sizes(self.experts[: len(splits)]))
         model = new_model(recipe.stem, recipe.system, sizes, recipe.training.seed, encoder)
         if model.system.reads_truth and (recipe.training.micro_batch or world() > 1):
@@ -526,8 +522,7 @@ class WeightGroup:
 
     Attributes:
         rate: full learning rate; 0 for weights that stay as they are.
-        tensors: how many tensors there are.
-        weights: how many numbers they have together.
+        weights: numbers of all tensors together.
     """
 
     part: str
@@ -539,10 +534,9 @@ class WeightGroup:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Time and memory that a training run is expected to take; nothing was written.
+    """Time and memory that a training run is expected to take.
 
     Attributes:
-        data: titles of the sets that are trained on.
         pairs: pairs per epoch, as are ``steps``.
         groups: the weights, those that stay as they are last.
         decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept. Where
@@ -577,15 +571,20 @@ class DryRun:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
+        return to_values(self)
 
     def text(self) -> str:
         """The same for people."""
         total = self.steps * self.epochs
         groups = [
-            (g.part, f"{g.rate:g}" if g.rate else "fixed", f"{g.decay:g}", *map("{:,}".format, n))
-            for g, n in ((group, (group.tensors, group.weights)) for group in self.groups)
+            (
+                group.part,
+                f"{group.rate:g}" if group.rate else "fixed",
+                f"{group.decay:g}",
+                f"{group.tensors:,}",
+                f"{group.weights:,}",
+            )
+            for group in self.groups
         ]
         lines = [
             f"{' + '.join(self.data)}: {self.videos:,} videos, {self.captions:,} captions.",

@@ -7,7 +7,7 @@ right answers, see `sureshot.research.answer_report`.
 import tempfile
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
@@ -328,9 +328,7 @@ class QuestionRecipe:
 
     def load(self) -> Questions:
         """Read them."""
-        return load_questions(
-            self.root, self.split, videos=self.videos, ids=self.ids, label=self.label
-        )
+        return load_questions(**asdict(self))
 
 
 @dataclass(frozen=True, slots=True)

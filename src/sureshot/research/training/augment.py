@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 from jaxtyping import UInt8
 
-from sureshot.media.signature import FrameSize, Resize, shrunk
+from sureshot.media.signature import FrameSize, shrunk
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -46,11 +46,9 @@ def augmented(kind: Augment, size: FrameSize, side: int, draw: np.random.Generat
         def cut(frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
             from PIL import Image
 
-            found = crop_box(frame.shape[0], frame.shape[1], numbers)
-            picture = Image.fromarray(frame).resize(
-                (side, side), Image.Resampling.BILINEAR, box=found
-            )
-            pixels = np.asarray(picture)
+            box = crop_box(frame.shape[0], frame.shape[1], numbers)
+            picture = Image.fromarray(frame)
+            pixels = np.asarray(picture.resize((side, side), Image.Resampling.BILINEAR, box=box))
             return pixels[:, ::-1] if mirrored else pixels
 
         return cut
@@ -59,7 +57,10 @@ def augmented(kind: Augment, size: FrameSize, side: int, draw: np.random.Generat
     def changed(frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
         from PIL import Image
 
-        picture = Image.fromarray(_resize(size)(frame))
+        picture = Image.fromarray(size(frame) if callable(size) else frame)
+        if not callable(size):
+            shape = shrunk(*picture.size, size)
+            picture = picture.resize(shape, Image.Resampling.BOX)
         for name, strength, sign in changes:
             picture = change(picture, name, strength, sign)
         return np.asarray(picture)
@@ -85,19 +86,6 @@ def crop_box(height: int, width: int, numbers: np.ndarray) -> tuple[float, float
     high = min(height, round(width / _RATIO[0]))
     across, down = (width - wide) / 2, (height - high) / 2
     return across, down, across + wide, down + high
-
-
-def _resize(size: FrameSize) -> Resize:
-    if callable(size):
-        return size
-
-    def small(frame: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "height width 3"]:
-        from PIL import Image
-
-        shape = shrunk(frame.shape[1], frame.shape[0], size)
-        return np.asarray(Image.fromarray(frame).resize(shape, Image.Resampling.BOX))
-
-    return small
 
 
 def _drawn_changes(draw: np.random.Generator) -> list[tuple[str, float, float]]:

@@ -59,7 +59,7 @@ class Pairs(ABC):
             self.items += split.items
 
     def name(self, row: int) -> str:
-        """What an error calls a pair: the id of the video and the caption."""
+        """What an error calls a pair."""
         return f"{self.items[self.video_of[row]].id} {self.captions[row]!r}"
 
     @abstractmethod
@@ -118,11 +118,11 @@ class FeaturePairs(Pairs):
         )
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
-        """The captions of these pairs, padded to the longest."""
+        """Their captions."""
         return text_tokens(padded_texts([self._texts[row] for row in rows]), self.device)
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
-        """The videos of these pairs, padded to the longest."""
+        """Their videos."""
         chosen = [self.video_of[row] for row in rows]
         experts, which = pack([self._experts[video] for video in chosen], self.sizes.experts)
         seen = stack([self._videos[video] for video in chosen])
@@ -147,15 +147,12 @@ ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3
 
 
 class PixelPairs(Pairs):
-    """Pairs of one or more splits, through an encoder with a graph; a context manager.
+    """Pairs of one or more splits, through an encoder with a graph.
 
     Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
     since gradient caching looks at them twice.
 
     Args:
-        encoder: makes tokens of them.
-        read: RGB frames of a video, sampled.
-        workers: threads.
         memory: where frames that are the same in all epochs are kept; None decodes each time.
     """
 
@@ -176,31 +173,27 @@ class PixelPairs(Pairs):
         self._decoded = Prefetcher(self._prepare, workers)
 
     def begin_epoch(self, number: int) -> None:
-        """Take the frames of this epoch from now on."""
+        """Take the frames of this epoch."""
         self._epoch = number
 
     def hold(self, rows: Sequence[int]) -> None:
-        """Have these videos ready from now on, and let all others go."""
+        """Decode these videos, and let all others go."""
         self._decoded.want((self._epoch, self.video_of[row]) for row in rows)
 
     def readable(self, rows: Sequence[int]) -> list[int]:
-        """Those of these pairs whose video can be read; each process looks at its share."""
-        videos = {self.video_of[row] for row in rows[rank() :: world()]}
-        odd = [
-            (video, reason)
-            for video in sorted(videos)
-            if isinstance(reason := self._decoded.get((self._epoch, video)), str)
-        ]
-        left_out = dict(union(odd))
+        """Those whose video can be read; each process looks at its share."""
+        videos = sorted({self.video_of[row] for row in rows[rank() :: world()]})
+        seen = {video: self._decoded.get((self._epoch, video)) for video in videos}
+        left_out = dict(union((v, reason) for v, reason in seen.items() if isinstance(reason, str)))
         self.unreadable |= {self.items[video].id: why for video, why in left_out.items()}
         return [row for row in rows if self.video_of[row] not in left_out]
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
-        """The captions of these pairs, with a graph."""
+        """Their captions, with a graph."""
         return self._encoder.texts([self.captions[row] for row in rows])
 
     def videos(self, rows: Sequence[int]) -> VideoTokens:
-        """The videos of these pairs, with a graph."""
+        """Their videos, with a graph."""
         return self._encoder.videos([self._frames(self.video_of[row]) for row in rows])
 
     def _frames(self, video: int) -> Prepared:
@@ -216,8 +209,7 @@ class PixelPairs(Pairs):
         """Prepared frames, or why there are none."""
         epoch, video = key
         item = self.items[video]
-        known = self._memory.get(item)
-        if known is not None:
+        if (known := self._memory.get(item)) is not None:
             return known
         try:
             seen = self._encoder.encoder.prepare(self._read(item, video, epoch))
@@ -250,13 +242,13 @@ def plan(
     batch of one pair, which teaches nothing, is left only where the numbers leave no choice.
 
     Args:
-        video_of: number of the video of each caption; those of several sets follow each other.
+        video_of: number of the video of each caption.
         batch: most pairs of a batch. Videos with more captions than batches are needed for it
             make the batches smaller.
         captions: ``one`` random caption of each video per epoch, or ``all`` of them.
 
     Returns:
-        Indices into ``video_of``, one array per batch; the number of batches is `count`, always.
+        Indices into ``video_of``, one array for each of `count` batches.
 
     Examples:
         >>> [len(part) for part in plan(range(33), batch=32)]
@@ -268,10 +260,8 @@ def plan(
     order = np.argsort(numbers, kind="stable")
     groups = np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)  # captions of each video
     random.shuffle(groups)
-    if captions == "one":
-        groups = [group[random.integers(len(group), size=1)] for group in groups]
-    else:
-        groups = [random.permutation(group) for group in groups]
+    one = captions == "one"
+    groups = [g[random.integers(len(g), size=1)] if one else random.permutation(g) for g in groups]
     ordered = np.concatenate(groups)
     places = _deal([len(group) for group in groups], total, random)
     order = np.argsort(places, kind="stable")
@@ -317,12 +307,7 @@ def _deal(
 
 
 def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3"]) -> None:
-    """Write the file whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-        ValueError: the frames are higher together than a JPEG can be.
-    """
+    """Write frames below each other into one JPEG; a ValueError if they are too many for one."""
     from PIL import Image
 
     count, height, width, _ = frames.shape
@@ -335,11 +320,7 @@ def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3
 
 
 def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
-    """The frames of such a file, a few grey levels from what was written.
-
-    Raises:
-        VideoError: there is none, or it is damaged.
-    """
+    """The frames of such a file, a few grey levels from what was written."""
     from PIL import Image
 
     try:
@@ -361,7 +342,6 @@ class TrainingFrames:
     """Reads the frames of a video for one epoch.
 
     Attributes:
-        encoder: says how large frames are.
         kept: folder where frames are kept as they are before a change by chance, so that each
             video is decoded once, or once per epoch where chance decides which frames; None
             decodes each time.
@@ -383,11 +363,7 @@ class TrainingFrames:
     def __call__(
         self, item: Item, video: int, epoch: int
     ) -> UInt8[np.ndarray, "frames height width 3"]:
-        """RGB frames of an item, the n-th of all videos, in an epoch.
-
-        Raises:
-            VideoError, OSError: the video cannot be read.
-        """
+        """RGB frames of an item, the n-th of all videos, in an epoch."""
         drawn = (self.seed, epoch, video)
         draw = np.random.default_rng(drawn)
         size = augmented(self.augment, self.encoder.frame_size, self.encoder.side, draw)

@@ -23,7 +23,7 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
 
     Args:
         step: number of the step, 0 to ``total`` - 1, in the whole run.
-        warmup: share of all steps that is warm-up, from 0 to 1.
+        warmup: share of all steps, from 0 to 1.
         kind: the optimiser, whose code has a schedule of its own. ``hugging_face`` rounds w down.
             ``bert_adam`` begins the cosine at step 0 beneath the warm-up,
             :math:`\tfrac12 (1 + \cos \pi s / n)`: with a tenth of warm-up the rate falls from 1 to
@@ -96,7 +96,6 @@ class BertAdam(torch.optim.Optimizer):
     ``torch.optim.AdamW``.
 
     Args:
-        groups: parameter groups, each with ``lr`` and ``weight_decay``.
         betas: shares of the old averages of gradients and of their squares.
         corrected: whether the averages are corrected for having started at zero.
         longest: gradient of a single tensor, beyond which it is shortened; None leaves all.
@@ -157,8 +156,7 @@ def new_optimiser(
 
     Args:
         kind: ``adamw``; ``bert_adam`` as in CLIP4Clip, UATVR and DUQ; ``hugging_face`` as in X-Pool
-            and T-MASS. It also decides what is decayed, see `groups`, which takes the modules.
-        weight_decay: share of a decayed weight that a step at rate 1 would take off.
+            and T-MASS. It also decides what is decayed, see `groups`.
     """
     if kind == "bert_adam":
         parts = groups(modules, weight_decay, "all_but_biases")

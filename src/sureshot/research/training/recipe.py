@@ -22,7 +22,7 @@ again.
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, is_dataclass, replace
+from dataclasses import asdict, dataclass, field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeVar
 
@@ -71,7 +71,6 @@ class EncoderRecipe(Ranged):
     tuned: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse values out of range and what does not go together."""
         Ranged.__post_init__(self)
         if self.rule.is_drawn:
             raise SureshotError(
@@ -175,7 +174,7 @@ class TrainingConfig(Ranged):
         return replace(self, captions=self.captions or usual)
 
     def refuse_best(self, missing: str) -> None:
-        """Refuse to keep the best checkpoint of a recipe without a validation set."""
+        """Refuse to keep the best of a recipe without a validation set."""
         if self.keep == "best":
             raise SureshotError(
                 'training.keep is "best", and there is no validation set to tell it; give '
@@ -196,11 +195,9 @@ class RecipeFile:
 
     @classmethod
     def load(cls: type[_R], path: Path, overrides: Sequence[str] = ()) -> _R:
-        """A recipe from its TOML file.
+        """A recipe from its TOML file, where relative paths start, those of ``overrides`` too.
 
-        Args:
-            path: where relative paths start, those of ``overrides`` too.
-            overrides: settings that replace those of the file, each as ``name.of.setting=value``.
+        Each override is ``name.of.setting=value``.
         """
         values = read_toml(path)
         for assignment in overrides:
@@ -214,8 +211,7 @@ class RecipeFile:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values: dict[str, Any] = to_values(self)
-        return values
+        return to_values(self)
 
     def to_toml(self) -> str:
         """The text of a file that `load` reads as this recipe, from any folder."""
@@ -231,12 +227,7 @@ class RecipeFile:
 
 @dataclass(frozen=True, slots=True)
 class SplitRecipe:
-    """Where a split comes from; the fields are the arguments of `sureshot.datasets.load_split`.
-
-    Attributes:
-        experts: folder of features that were extracted beforehand, see
-            `sureshot.models.encoders.experts`.
-    """
+    """Where a split comes from: arguments of `sureshot.datasets.load_split`, and experts."""
 
     dataset: str
     root: Path
@@ -249,16 +240,9 @@ class SplitRecipe:
 
     def load(self) -> Split:
         """Read it."""
-        split = load_split(
-            self.dataset,
-            self.split,
-            self.root,
-            protocol=self.protocol,
-            videos=self.videos,
-            ids=self.ids,
-            label=self.label,
-        )
-        return replace(split, experts=self.experts)
+        arguments = asdict(self)
+        experts = arguments.pop("experts")
+        return replace(load_split(**arguments), experts=experts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,9 +262,7 @@ class Recipe(RecipeFile):
         val: the set a checkpoint is chosen on.
         hold_out: videos taken out of the first training set to choose a checkpoint on, drawn by
             the seed; for data sets that have no validation set.
-        encoder: what sees texts and frames.
         stem: map from the encoder's space to the system's.
-        training: how weights are fitted.
     """
 
     train: tuple[SplitRecipe, ...]
@@ -292,7 +274,6 @@ class Recipe(RecipeFile):
     training: TrainingConfig = field(default_factory=TrainingConfig)
 
     def __post_init__(self) -> None:
-        """Refuse what does not go together."""
         if not self.train:
             raise SureshotError("The recipe has no training set; give one as [[train]].")
         if not isinstance(self.system.get("name"), str):
@@ -359,19 +340,14 @@ def resolve_paths(settings: _T, folder: Path) -> _T:
         if is_folder_at(local) and settings.name not in BUILT_IN:
             changed = replace(settings, name=str(local))
     elif is_dataclass(settings) and not isinstance(settings, type):
-        parts = {f.name: getattr(settings, f.name) for f in fields(settings)}
-        changed = replace(
-            settings, **{name: resolve_paths(part, folder) for name, part in parts.items()}
-        )
+        names = [field.name for field in fields(settings)]
+        parts = {name: resolve_paths(getattr(settings, name), folder) for name in names}
+        changed = replace(settings, **parts)
     return changed
 
 
 def refuse_test(setting: str, split: str, instead: str = "") -> None:
-    """See that a setting, such as ``val``, does not name the test split.
-
-    Args:
-        instead: ends the sentence with what else to do.
-    """
+    """See that a setting, such as ``val``, does not name the test split."""
     if split == "test":
         raise SureshotError(
             f"Setting {setting}.split is 'test'; nothing is trained or chosen on what it is tested "
@@ -382,7 +358,7 @@ def refuse_test(setting: str, split: str, instead: str = "") -> None:
 def _held_out(split: Split, count: int, seed: int) -> tuple[Split, Split]:
     """What is left of a split, and the videos drawn from it."""
     ids = sorted({item.id for item in split.items})
-    if not count <= len(ids) - 2:
+    if count > len(ids) - 2:
         raise SureshotError(
             f"Setting hold_out is {count}; of the {len(ids)} videos of {split.title()} at least "
             "two must be left to train on."

@@ -38,8 +38,8 @@ class StepOptions:
     Attributes:
         micro_batch: pairs embedded with a graph at once; None embeds the whole batch.
         precision: number format of the networks; weights, losses and codes are 32-bit.
-        seed: that of the run. With the number of the step it gives the step's random numbers, so
-            that nothing has to be remembered for a run to go on where it was stopped.
+        seed: with the number of the step it gives the step's random numbers, so that nothing has
+            to be remembered for a run to go on where it was stopped.
     """
 
     micro_batch: int | None = None
@@ -68,10 +68,6 @@ def gradients(
 
     Returns:
         The named losses and their weighted sum ``loss``.
-
-    Raises:
-        SureshotError: a loss is not finite; the message has its name and those of the pairs whose
-            codes are not finite, or of the batch. No gradient was added.
     """
     own = rows[rank() :: world()]
     size = options.micro_batch or max(len(own), 1)
@@ -120,7 +116,6 @@ def update(
 
     Args:
         optimiser: its groups have their full learning rate as ``rate``.
-        modules: all that is trained.
         share: factor on the full learning rate.
         clip: longest gradient, all weights together; a longer one is shortened to it.
         scaler: what made the gradients larger; where they became too large for half precision the
@@ -128,21 +123,18 @@ def update(
 
     Returns:
         Length of the gradient before it was shortened; 0 where the step was left out.
-
-    Raises:
-        SureshotError: a gradient is not finite; the message names its weights. No weight changed.
     """
     weights = [weight for weight in modules.parameters() if weight.requires_grad]
     average_gradients(weights)
     if scaler is not None:
         scaler.unscale_(optimiser)
     length = nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
-    if not torch.isfinite(length) and scaler is not None and scaler.get_scale() > 1:
-        scaler.step(optimiser)  # sees it, and changes nothing
-        scaler.update()
-        optimiser.zero_grad()
-        return 0.0
     if not torch.isfinite(length):
+        if scaler is not None and scaler.get_scale() > 1:
+            scaler.step(optimiser)  # sees it, and changes nothing
+            scaler.update()
+            optimiser.zero_grad()
+            return 0.0
         odd = [
             name
             for name, weight in modules.named_parameters()

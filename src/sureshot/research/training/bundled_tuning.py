@@ -124,7 +124,8 @@ class TunedBundled(nn.Module):
     def prepare(self, frames: Images) -> States:
         """What enters the trained blocks."""
         pixels = torch.from_numpy(self.origin.prepare(frames)).to(self.device)
-        with torch.inference_mode(), torch.autocast(self._kind, enabled=False):
+        kind = torch.device(self.device).type
+        with torch.inference_mode(), torch.autocast(kind, enabled=False):
             scaled = ((pixels.float() - MIDDLE) * SCALE).contiguous(
                 memory_format=torch.channels_last
             )
@@ -164,11 +165,8 @@ class TunedBundled(nn.Module):
 
     def videos(self, prepared: Sequence[States]) -> VideoTokens:
         """Videos of frames that `prepare` made, with a graph; each has at least one."""
-        lengths = [len(states) for states in prepared]
-        parts = (torch.split(p, lengths) for p in self._frames([f for v in prepared for f in v]))
-        frames, patches, backbone = (pad_sequence(list(p), batch_first=True) for p in parts)
-        mask = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-        return VideoTokens(frames, patches, backbone, mask.to(self.device))
+        seen = self._frames([states for video in prepared for states in video])
+        return padded_videos(seen, [len(video) for video in prepared])
 
     def save(self, folder: Path) -> None:
         """Write a folder that `BundledEncoder` reads."""
@@ -183,10 +181,6 @@ class TunedBundled(nn.Module):
             write_json(folder / CONFIG, {"model_type": KIND})
         except OSError as error:
             raise ModelError(f"The encoder cannot be written to {folder}: {error}.") from None
-
-    @property
-    def _kind(self) -> str:
-        return torch.device(self.device).type
 
     def _entering(self, texts: Sequence[str]) -> list[Float16[Tensor, "tokens size"]]:
         """What enters the first trained layer for each text."""
@@ -251,6 +245,14 @@ class TunedBundled(nn.Module):
         return functional.normalize((looks + believed @ self.labels.T).float(), dim=-1)
 
 
+def padded_videos(parts: Sequence[Tensor], lengths: list[int]) -> VideoTokens:
+    """Vectors, cells and backbone features of all frames as videos, padded to the longest."""
+    split = (torch.split(part, lengths) for part in parts)
+    frames, patches, backbone = (pad_sequence(list(one), batch_first=True) for one in split)
+    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
+    return VideoTokens(frames, patches, backbone, real.to(frames.device))
+
+
 def pad(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
     """Rows in one tensor, and what attention adds so that none looks at the padding."""
     zeros = [torch.zeros(len(row), device=row.device) for row in rows]
@@ -259,11 +261,7 @@ def pad(rows: Sequence[Tensor]) -> tuple[Tensor, Float[Tensor, "n 1 1 tokens"]]:
 
 
 def new_minilm(weights: Mapping[str, np.ndarray], dropout: float = 0.0) -> "BertModel":
-    """The text network with these weights, without the pooler that no sentence vector needs.
-
-    Args:
-        dropout: share of the states that drop out in training.
-    """
+    """The text network with these weights, without the pooler that no sentence vector needs."""
     from transformers import BertConfig, BertModel
 
     config = BertConfig(

@@ -111,17 +111,13 @@ def gathered(codes: Codes) -> Codes:
     if world() == 1:
         return codes
     shapes = _of_all({name: tuple(tensor.shape) for name, tensor in codes.items()})
-    return {
-        name: _gathered(tensor, [shape[name] for shape in shapes]) for name, tensor in codes.items()
-    }
+    return {name: _gathered(one, [shape[name] for shape in shapes]) for name, one in codes.items()}
 
 
 def _gathered(codes: Tensor, shapes: list[tuple[int, ...]]) -> Tensor:
     padded = grown(codes, [max(sizes) for sizes in zip(*shapes, strict=True)])
-    # Messages carry no bools.
-    message = (
-        padded.detach().to(torch.uint8 if codes.dtype == torch.bool else codes.dtype).contiguous()
-    )
+    kind = torch.uint8 if codes.dtype == torch.bool else codes.dtype  # messages carry no bools
+    message = padded.detach().to(kind).contiguous()
     received = [torch.empty_like(message) for _ in shapes]
     distributed.all_gather(received, message)
     parts = [part.to(codes.dtype) for part in received]

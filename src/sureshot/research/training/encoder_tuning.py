@@ -38,7 +38,7 @@ from sureshot.models.encoders.clip import (
 )
 from sureshot.models.encoders.small import SmallEncoder, SmallNetwork
 from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
-from sureshot.research.training.bundled_tuning import TunedBundled
+from sureshot.research.training.bundled_tuning import TunedBundled, padded_videos
 
 
 class TunedSmall(nn.Module):
@@ -46,11 +46,6 @@ class TunedSmall(nn.Module):
 
     The encoder goes on to share the weights. One that was trained before goes on from where it
     was; the untrained one begins from weights of this run's seed. Its logit scale is the system's.
-
-    Args:
-        encoder: whose weights are trained.
-        seed: number that first weights are drawn from.
-        system: system that it is trained with, which says which cells of a frame it wants.
     """
 
     def __init__(self, encoder: SmallEncoder, seed: int = 0, system: System | None = None) -> None:
@@ -63,12 +58,9 @@ class TunedSmall(nn.Module):
 
     def texts(self, texts: Sequence[str]) -> TextTokens:
         """Texts, at least one; sentences at their own length."""
-        ids, mask = self.encoder.word_numbers(texts)
-        real = torch.from_numpy(mask).to(self.encoder.device)
-        sentence, words = self.encoder.network.read_words(
-            torch.from_numpy(ids).to(self.encoder.device), real
-        )
-        return TextTokens(sentence, words, real)
+        numbers = self.encoder.word_numbers(texts)
+        ids, real = (torch.from_numpy(part).to(self.encoder.device) for part in numbers)
+        return TextTokens(*self.encoder.network.read_words(ids, real), real)
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
@@ -96,7 +88,6 @@ class TunedClip(nn.Module):
     before anything of it is kept.
 
     Args:
-        encoder: whose weights are trained.
         system: system that it is trained with, on the same device. It says what stays as it is,
             whether its logit scale is the encoder's, and whether it wants all cells of a frame;
             None trains all but a logit scale.
@@ -124,14 +115,11 @@ class TunedClip(nn.Module):
     def texts(self, texts: Sequence[str]) -> TextTokens:
         """Texts as `ClipEncoder.encode_texts` has them, at least one; sentences at their length."""
         cut = self.encoder.tokenizer.encode(texts)
-        ids = torch.from_numpy(cut.ids).to(self.encoder.device)
-        real = torch.from_numpy(cut.mask).to(self.encoder.device)
+        ids, real = (torch.from_numpy(part).to(self.encoder.device) for part in (cut.ids, cut.mask))
         sentence, states = self.encoder.read_texts(ids)
         words = [state[mask] for state, mask in zip(states, real, strict=True)]
-        mask = [mask[mask] for mask in real]
-        return TextTokens(
-            sentence, pad_sequence(words, batch_first=True), pad_sequence(mask, batch_first=True)
-        )
+        mask = pad_sequence([mask[mask] for mask in real], batch_first=True)
+        return TextTokens(sentence, pad_sequence(words, batch_first=True), mask)
 
     def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
         """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
@@ -188,17 +176,11 @@ def _tokens(
     *,
     cells: Cells,
 ) -> VideoTokens:
-    """All frames in one pass, then each video by itself, padded to the longest."""
-    lengths = [len(frames) for frames in prepared]
+    """All frames in one pass, then each video by itself."""
     frames, patches, backbone = read(torch.from_numpy(np.concatenate(prepared)).to(device))
     if cells != "whole":
         patches = patches[:, :0] if cells == "none" else _pooled(patches)
-    frames, patches, backbone = (
-        pad_sequence(list(torch.split(part, lengths)), batch_first=True)
-        for part in (frames, patches, backbone)
-    )
-    real = torch.arange(max(lengths)) < torch.tensor(lengths)[:, None]
-    return VideoTokens(frames, patches, backbone, real.to(device))
+    return padded_videos((frames, patches, backbone), [len(frames) for frames in prepared])
 
 
 def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:

@@ -48,7 +48,7 @@ def fit_hub_bank(
 
     Args:
         splits: data sets that the model was trained on.
-        galleries: features of validation videos, as the encoder below the checkpoint gives them.
+        galleries: features of validation videos.
         sets: encoded training videos of several data sets; the bank keeps some of them. Of one
             data set it keeps none: a library of the same kind would look as far from a query as
             what is elsewhere.
@@ -115,22 +115,18 @@ def choose_weight(
     galleries. None unless the lower end of the 95 % interval of its gain, over resampled videos,
     is above 0.
     """
-    firsts = np.cumsum([0, *(raw.shape[1] for raw, _, _ in galleries)])
-    owner = np.concatenate(
-        [own + first for (_, _, own), first in zip(galleries, firsts, strict=False)]
-    )
-    gained = {
-        weight: np.concatenate(
-            [
-                _hits(raw - weight * nearest_mean(known, K), own) - _hits(raw, own)
-                for raw, known, own in galleries
-            ]
-        )
-        for weight in WEIGHTS
-    }
+    first, owners = 0, []
+    gains: dict[float, list[np.ndarray]] = {weight: [] for weight in WEIGHTS}
+    for raw, known, own in galleries:
+        owners.append(own + first)
+        first += raw.shape[1]
+        hubs, hits = nearest_mean(known, K), _hits(raw, own)
+        for weight, gain in gains.items():
+            gain.append(_hits(raw - weight * hubs, own) - hits)
+    gained = {weight: np.concatenate(gain) for weight, gain in gains.items()}
     best = max(WEIGHTS, key=lambda weight: gained[weight].mean())
-    gain = interval(mean_of(gained[best]), owner, rng, resamples=_RESAMPLES)
-    return best if gain.low > 0 else None, gain
+    found = interval(mean_of(gained[best]), np.concatenate(owners), rng, resamples=_RESAMPLES)
+    return best if found.low > 0 else None, found
 
 
 def draw_captions(splits: Sequence[Split], rng: np.random.Generator) -> list[str]:

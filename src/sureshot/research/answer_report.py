@@ -35,9 +35,7 @@ class Accuracy:
     Attributes:
         name: which questions, or who answers.
         value: percent; None where there is no question.
-        low: lower end of its interval; None for questions about fewer than two videos.
-        high: upper end.
-        n: questions.
+        low, high: ends of its interval; None for questions about fewer than two videos.
     """
 
     name: str
@@ -70,9 +68,6 @@ def published_answers(method: str = "published") -> list[PrintedAccuracy]:
 
     Args:
         method: without regard to case and hyphens; ``published`` is all of them.
-
-    Raises:
-        SureshotError: nothing is printed of such a method.
     """
     text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
     table: Any = csv.DictReader(text.splitlines())
@@ -90,22 +85,14 @@ class AnswerReport:
     """An evaluation of one model on one set of questions.
 
     Attributes:
-        title: title of the questions.
-        system: what the head reads.
-        encoder: name of the encoder.
-        frames: frames per video.
-        vocabulary: answers that can be given.
-        overall: accuracy on all questions.
+        vocabulary: number of answers that can be given.
         kinds: accuracy on the questions of each type, the most frequent type first.
         answerable: accuracy on the questions whose answer is in the vocabulary.
         constant: accuracy of always giving the answer that is the most frequent in training.
         unknown: number of questions whose answer is not in the vocabulary.
         absent: number of questions left out because their video is not there or cannot be read.
-        videos: number of videos that are asked about.
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
-        resamples: number of times that videos were drawn for the intervals.
-        seed: seed of that chance.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 
@@ -189,23 +176,18 @@ def answer_report(
     seed: int = 0,
     notes: Sequence[str] = (),
 ) -> AnswerReport:
-    """Compare answers that were given with the right ones.
+    """Compare the answers that were given to questions with the right ones.
 
     Args:
-        given: the model's answer to each question.
-        checkpoint: the model.
         against: methods whose printed rows are shown; ``published`` is all of them.
-        seed: seed of the resamples; each line starts from it.
+        seed: of the resamples; each line starts from it.
     """
     true = np.array(questions.answers, object)
     constant = checkpoint.answers[int(np.argmax(checkpoint.often))]
     right, always = true == np.array(given, object), true == constant
     known = np.isin(questions.answers, checkpoint.answers)
-    video, kinds, often = (
-        questions.split.owner(),
-        np.array(questions.kinds),
-        Counter(questions.kinds),
-    )
+    video, kinds = questions.split.owner(), np.array(questions.kinds)
+    often = Counter(questions.kinds)
 
     def line(name: str, hits: Bool[np.ndarray, " q"], chosen: Bool[np.ndarray, " q"]) -> Accuracy:
         values, cluster = 100.0 * hits[chosen], video[chosen]
@@ -266,7 +248,6 @@ def evaluate_answers(
 
     Raises:
         SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
-            Whatever can be known before videos are decoded is said before.
     """
     for method in against:
         published_answers(method)

@@ -72,7 +72,7 @@ class HeadConfig(Ranged):
     """Settings of the head.
 
     Attributes:
-        dropout: share of its hidden layer set to zero while training.
+        dropout: of its hidden layer.
         answers: size of a vocabulary made of training answers; one that is given is taken whole.
     """
 
@@ -182,8 +182,7 @@ class AnswerModel(Model):
 
     Args:
         retrieval: the model whose codes are read.
-        frozen: train the head alone; the model stays as it is, its dropout off.
-        system_weight: factor on the losses of the system, which a frozen one does not have.
+        frozen: train the head alone; the model stays as it is, its dropout off and without losses.
     """
 
     system: Answering
@@ -220,12 +219,10 @@ class AnswerCheckpoint:
     """A model and what is known of it; in its folder, `RETRIEVAL` is the checkpoint it reads.
 
     Attributes:
-        retrieval: what the head reads.
         answers: the vocabulary, in the order of the head's outputs.
         often: how many training questions had each of them.
-        recipe: the whole recipe it was trained by.
         scores: what was measured, by name; never on test data while choosing.
-        note: sentences for the card: data, limits.
+        note: sentences for the card.
     """
 
     retrieval: Checkpoint
@@ -265,11 +262,7 @@ class AnswerCheckpoint:
 
     @classmethod
     def load(cls, folder: str | Path, device: str | torch.device = "cpu") -> "AnswerCheckpoint":
-        """Read a folder that `save` wrote.
-
-        Raises:
-            ModelError: it holds no such model, was written by a newer Sureshot, or is damaged.
-        """
+        """Read a folder that `save` wrote."""
         folder = Path(folder)
         config = read_config(
             folder / CONFIG,
@@ -366,11 +359,10 @@ class AnswerRecipe(RecipeFile, Ranged):
     training: TrainingConfig = field(default_factory=lambda: build(TrainingConfig, _DEFAULTS))
 
     def __post_init__(self) -> None:
-        """Refuse values out of range and what does not go together."""
         Ranged.__post_init__(self)
-        for name, part in (("train", self.train), ("val", self.val)):
-            if part is not None:
-                refuse_test(name, part.split)
+        refuse_test("train", self.train.split)
+        if self.val is not None:
+            refuse_test("val", self.val.split)
         self._check_start()
         object.__setattr__(self, "training", self.training.for_encoder(self.encoder))
         if self.frozen and self.encoder.tuned:
@@ -380,24 +372,25 @@ class AnswerRecipe(RecipeFile, Ranged):
 
     def _check_start(self) -> None:
         """A trained model brings what a fresh one is given."""
-        named = isinstance(self.system.get("name"), str)
+        if self.retrieval is None:
+            if not isinstance(self.system.get("name"), str):
+                raise SureshotError(
+                    'The recipe names no system; give one as name = "..." in [system], or a '
+                    'trained model as retrieval = "runs/.../model".'
+                )
+            if self.frozen:
+                raise SureshotError(
+                    "frozen is true, and there is nothing trained to freeze; name a trained model "
+                    "as retrieval, or set frozen to false."
+                )
+            return
         own = EncoderRecipe(device=self.encoder.device, tuned=self.encoder.tuned)
-        if self.retrieval is None and not named:
-            raise SureshotError(
-                'The recipe names no system; give one as name = "..." in [system], or a trained '
-                'model as retrieval = "runs/.../model".'
-            )
-        if self.retrieval is None and self.frozen:
-            raise SureshotError(
-                "frozen is true, and there is nothing trained to freeze; name a trained model as "
-                "retrieval, or set frozen to false."
-            )
         for name, given, but in (
             ("system", bool(self.system), ""),
             ("stem", self.stem != StemConfig(), ""),
             ("encoder", self.encoder != own, " but for device and tuned"),
         ):
-            if given and self.retrieval is not None:
+            if given:
                 raise SureshotError(f"retrieval brings its own {name}; leave [{name}] out{but}.")
 
     @classmethod
@@ -418,15 +411,9 @@ class AnswerRecipe(RecipeFile, Ranged):
 
 
 class AnswerTask(Task):
-    """To answer questions about videos.
+    """To answer questions about videos, by a recipe whose questions are read already.
 
-    Args:
-        recipe: how; its questions are not read.
-        train: the questions to train on; those whose answer is not in the vocabulary are left out.
-        val: the questions a checkpoint is chosen on.
-
-    Attributes:
-        answers: the vocabulary.
+    Those to train on whose answer is not in the vocabulary are left out.
     """
 
     metric = "accuracy"
@@ -447,14 +434,10 @@ class AnswerTask(Task):
             often=tuple(often[answer] for answer in self.answers),
             recipe=recipe.to_dict(),
         )
+        weight, head = recipe.system_weight, self._start.head
         super().__init__(
             recipe,
-            AnswerModel(
-                retrieval.model,
-                self._start.head,
-                frozen=recipe.frozen,
-                system_weight=recipe.system_weight,
-            ),
+            AnswerModel(retrieval.model, head, frozen=recipe.frozen, system_weight=weight),
             retrieval.model.system,
             encoder,
             replace(retrieval.encoder, fingerprint=encoder.fingerprint),
@@ -471,10 +454,8 @@ class AnswerTask(Task):
         """Percent of all questions that are answered right, those outside the vocabulary wrong."""
         assert self._val_questions is not None
         true = _readable(self._val_questions, features).answers
-        given = predict(self.model, features, self.device)
-        return 100 * float(
-            np.mean([self.answers[n] == one for n, one in zip(given, true, strict=True)])
-        )
+        given = np.array(self.answers)[predict(self.model, features, self.device)]
+        return 100 * float(np.mean(given == np.array(true)))
 
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """A checkpoint that answers, and in it one of retrieval."""
@@ -572,10 +553,9 @@ def train_answers(
 
 def wordings(split: Split) -> Int64[Tensor, "questions most"]:
     """Numbers of all texts that are asked about the video of each question, as `WORDINGS`."""
-    texts = [caption.text for caption in split.captions]
+    texts, parts = split.texts(), []
     number = {text: place for place, text in enumerate(dict.fromkeys(texts))}
     of_video = [{number[texts[row]] for row in rows} for rows in split.by_video()]
-    parts = []
     for caption in split.captions:
         first = number[caption.text]
         parts.append(torch.tensor([first, *sorted(of_video[caption.video] - {first})]))
@@ -657,10 +637,7 @@ class Answerer:
     def answer(
         self, questions: Questions, cache: Path | None = None, progress: Progress | None = None
     ) -> tuple[Questions, list[str], Sequence[tuple[str, str]]]:
-        """Those questions whose video can be read, the likeliest answer to each, and what cannot.
-
-        The last are ids of videos and reasons.
-        """
+        """Those whose video can be read, the likeliest answers; ids and reasons of the others."""
         features = self.features(questions.split, cache, progress)
         numbers = predict(self.checkpoint.model(), features, self.device)
         given = [self.checkpoint.answers[number] for number in numbers]
@@ -671,7 +648,6 @@ class Answerer:
 
         Args:
             video: a file, a photo or a folder of frames.
-            limit: most answers to give.
 
         Raises:
             QueryError: the question is empty.
@@ -686,7 +662,7 @@ class Answerer:
             dataset="question",
             name="test",
             protocol="",
-            items=(Item(id=path.name, path=path),),
+            items=(Item(path.name, path),),
             captions=(Caption(question.strip(), 0),),
             label=str(video),
         )
@@ -695,5 +671,4 @@ class Answerer:
         scores = logits(self.checkpoint.model(), features, [0], self.device)[0]
         shares = np.exp(scores - np.logaddexp.reduce(scores))
         best = np.argsort(-shares, kind="stable")[:limit]
-        answers = self.checkpoint.answers
-        return tuple(Guess(answers[number], float(shares[number])) for number in best)
+        return tuple(Guess(self.checkpoint.answers[n], float(shares[n])) for n in best)

@@ -90,7 +90,6 @@ class FeatureCache:
         Args:
             what: what ``progress`` calls the entries.
             size: entries of a shard, which a stopped run loses at most.
-            encode: gives entries; a `_Transient` may be another one next time.
             unread: arrays to leave on the disk.
         """
         entries = self.read(inputs, unread)
@@ -101,7 +100,8 @@ class FeatureCache:
             encoded = encode({key: inputs[key] for key in unknown[first : first + size]})
             self.write({k: one for k, one in encoded.items() if not isinstance(one, _Transient)})
             for key, one in encoded.items():
-                entries[key] = one if isinstance(one, str) else _without(one, unread)
+                kept = one if isinstance(one, str) else {n: one[n] for n in one if n not in unread}
+                entries[key] = kept
             progress.update(what, len(entries), len(inputs))
         return entries
 
@@ -120,11 +120,7 @@ class FeatureCache:
         return entries
 
     def write(self, entries: Mapping[str, CachedFeatures]) -> None:
-        """Add a shard with these entries, whole or not at all.
-
-        Args:
-            entries: arrays of the same names and row shapes under all keys that have any.
-        """
+        """Add a shard with these entries, which have arrays of the same names and row shapes."""
         arrays = [entry for entry in entries.values() if not isinstance(entry, str)]
         names = list(arrays[0]) if arrays else []
         joined = {name: np.concatenate([entry[name] for entry in arrays]) for name in names}
@@ -143,10 +139,6 @@ class FeatureCache:
                 f"The features cannot be kept in {self.folder}: {error}. Free some space, or name "
                 f"another folder."
             ) from None
-
-
-def _without(arrays: Mapping[str, np.ndarray], names: Collection[str]) -> CachedFeatures:
-    return {name: array for name, array in arrays.items() if name not in names}
 
 
 def _read_shard(
@@ -177,9 +169,7 @@ def _read_shard(
 class FrameMemory:
     """Frames of videos as one encoder prepares them, sampled by one rule; the same in all epochs.
 
-    Args:
-        room: bytes in memory; what does not fit any more is not kept there.
-        folder: where frames are kept on disk too, for other runs.
+    They are kept in so much ``room`` of memory, and in a ``folder`` for other runs.
     """
 
     def __init__(self, room: int = 512 * 2**20, folder: Path | None = None) -> None:
@@ -187,7 +177,7 @@ class FrameMemory:
         self._kept: dict[Item, Prepared] = {}
 
     def get(self, item: Item) -> Prepared | None:
-        """The frames that are kept of a video."""
+        """What is kept of a video."""
         found = self._kept.get(item)
         if found is None and self._folder is not None:
             # A file that is not there, or damaged, holds nothing.
@@ -197,7 +187,7 @@ class FrameMemory:
         return found
 
     def put(self, item: Item, frames: Prepared) -> None:
-        """Keep the frames of a video, in memory if there is room."""
+        """Keep the frames of a video."""
         self._put(item, frames)
         if self._folder is None or (path := self._file(item)).exists():
             return
@@ -237,8 +227,8 @@ def _sampled(frames: int, sampling: Sampling) -> str:
     """Name of a way to sample frames."""
     if sampling == Sampling():
         return str(frames)
-    fps = sampling.fps
-    return f"{frames}-{sampling.kind}" + ("" if fps is None else f"-{fps:g}fps")
+    fps = "" if sampling.fps is None else f"-{sampling.fps:g}fps"
+    return f"{frames}-{sampling.kind}{fps}"
 
 
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache
@@ -251,13 +241,11 @@ Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
 
 @dataclass(frozen=True, slots=True)
 class SplitFeatures:
-    """The features of a split.
+    """The features of a split, 16-bit, of each item and of each caption.
 
     Attributes:
         split: the videos that could be read and their captions.
         frames: most frames a video was sampled at.
-        videos: one value per video, in the order of ``split.items``, 16-bit.
-        texts: sentence vector and word tokens of each caption, in the order of ``split.captions``.
         unreadable: id and reason of each video left out.
         experts: what was extracted of videos beforehand, by the id of the video.
     """
@@ -287,13 +275,13 @@ class SplitFeatures:
 def padded_texts(texts: Sequence[Text]) -> TextFeatures:
     """Texts padded to the longest; sentences at their own length."""
     lengths = np.array([len(words) for _, words in texts])
-    padded = np.zeros((len(texts), lengths.max(), texts[0][1].shape[1]), np.float32)
-    for row, (_, words) in zip(padded, texts, strict=True):
-        row[: len(words)] = words
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    padded = np.zeros((*mask.shape, texts[0][1].shape[1]), np.float32)
+    padded[mask] = np.concatenate([words for _, words in texts])
     return TextFeatures(
         sentence=np.stack([sentence for sentence, _ in texts]).astype(np.float32),
         words=padded,
-        mask=np.arange(lengths.max()) < lengths[:, None],
+        mask=mask,
         truncated=np.zeros(len(texts), bool),
     )
 
@@ -319,9 +307,6 @@ def extract(
             most of what a frame has.
         cache: folder of the cache; None is one in the user's cache folder.
         memory: prepared frames, for encoding the same videos repeatedly while the encoder learns.
-
-    Raises:
-        SureshotError: no video of the split can be read, or a feature is not finite.
     """
     progress = progress or Silent()
     rule = sampling or Sampling()
@@ -336,24 +321,25 @@ def extract(
     else:  # it reads texts alone, so no video is opened
         nothing = encoder.encode_frames(np.zeros((1, 3, 1, 1), np.uint8))
         entries = {key: videos.arrays(item, nothing) for key, item in wanted.items()}
-    failed = {row: entry for row, key in enumerate(keys) if isinstance(entry := entries[key], str)}
-    ids = [item.id for row, item in enumerate(split.items) if row not in failed]
-    if not ids:
-        some = next(iter(failed.values()), "there is none")
+    found = [(item, entries[key]) for item, key in zip(split.items, keys, strict=True)]
+    failed = tuple((item.id, entry) for item, entry in found if isinstance(entry, str))
+    read = [(item.id, _seen(entry)) for item, entry in found if not isinstance(entry, str)]
+    if not read:
+        some = failed[0][1] if failed else "there is none"
         raise SureshotError(f"No video of {split.title()} can be read: {some}.")
     whole = split
     if failed:
         # What is left must not pass for the whole, in its title or elsewhere.
-        full = len(split.items) + len(split.missing)
+        full, ids = len(split.items) + len(split.missing), {name for name, _ in read}
         whole = replace(split.part({*ids, *split.missing}), expected=split.expected or full)
     return SplitFeatures(
         split=whole,
         encoder=encoder.name,
         fingerprint=encoder.fingerprint,
         frames=frames,
-        videos=[_seen(entries[key]) for row, key in enumerate(keys) if row not in failed],
+        videos=[seen for _, seen in read],
         texts=_texts(whole.texts(), encoder, cache, progress),
-        unreadable=tuple((split.items[row].id, why) for row, why in failed.items()),
+        unreadable=failed,
         sampling=rule,
     )
 
@@ -461,21 +447,20 @@ def _texts(
 
     def encode(unknown: Mapping[str, str]) -> dict[str, CachedFeatures]:
         features = encoder.encode_texts(list(unknown.values()))
-        sentences = features.sentence
-        if features.length is not None:
-            sentences = sentences * features.length[:, None]
+        length = 1.0 if features.length is None else features.length[:, None]
         with np.errstate(over="ignore"):
-            sentences, words = sentences.astype(np.float16), features.words.astype(np.float16)
+            sentences = (features.sentence * length).astype(np.float16)
+            words = features.words.astype(np.float16)
         if not np.isfinite(sentences).all() or not np.isfinite(words[features.mask]).all():
             raise SureshotError(f"The encoder {encoder.name!r} gives a number that is not finite.")
         parts = zip(unknown, sentences[:, None], words, features.mask, strict=True)
         return {key: {"sentence": one, "words": rows[real]} for key, one, rows, real in parts}
 
-    keys = {text: _digest([text]) for text in sorted(set(texts))}
-    wanted = {key: text for text, key in keys.items()}
+    wanted = {_digest([text]): text for text in sorted(set(texts))}
     cache = _cache(folder, encoder, "captions")
     entries = cache.fill("captions encoded", wanted, _TEXTS, encode, progress)
-    found = (entries[keys[text]] for text in texts)
+    by_text = {text: entries[key] for key, text in wanted.items()}
+    found = (by_text[text] for text in texts)
     return [(entry["sentence"][0], entry["words"]) for entry in found]
 
 
@@ -504,14 +489,7 @@ def _digest(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedExpert:
-    """What a pickle became.
-
-    Attributes:
-        name: name of the expert.
-        folder: where its files are, one per video.
-        videos: number of videos that have it.
-        lacking: number of videos in the pickle that lack it.
-    """
+    """What a pickle became: a folder of files, one per video; how many have it and lack it."""
 
     name: str
     folder: Path
@@ -532,12 +510,8 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
         raise SureshotError(f"An expert cannot be called {name!r}; give it the name of a folder.")
     if place.exists():
         raise SureshotError(f"{folder} has an expert {name} already; choose another name.")
-    features = read_pickle(
-        path,
-        "set of features",
-        "fetch it again from where it was published, or extract them again",
-        arrays=True,
-    )
+    fix = "fetch it again from where it was published, or extract them again"
+    features = read_pickle(path, "set of features", fix, arrays=True)
     if not isinstance(features, Mapping) or not features:
         raise SureshotError(f"{path} holds no dictionary from ids of videos to their features.")
     try:
@@ -566,9 +540,8 @@ def _write_expert(features: Mapping[Any, Any], folder: Path, name: str, source: 
                 f"{source} has rows of different lengths for the video {video}; they are no "
                 "features."
             ) from None
-        if starts_with_nan(array):
-            continue
-        rows = checked_rows(array, name, f"{source}, of the video {video},")
+        where = f"{source}, of the video {video},"
+        rows = None if starts_with_nan(array) else checked_rows(array, name, where)
         if rows is None:
             continue
         path = folder / f"{stem}.npy"

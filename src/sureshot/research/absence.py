@@ -84,7 +84,6 @@ def absence(
     """The numbers of a split.
 
     Args:
-        scores: scores that order the results.
         existence: P(it is there) of each caption, with its video in row 0 and without it in row 1.
     """
     owner, moments = split.owner(), _moments(split)
@@ -142,9 +141,8 @@ def _asked(
 
 def _moments(split: Split) -> Moments:
     """The items of a split; parts of one file are moments of one video."""
-    number = {path: place for place, path in enumerate(dict.fromkeys(i.path for i in split.items))}
     return Moments(
-        video=np.array([number[item.path] for item in split.items]),
+        video=np.unique([str(item.path) for item in split.items], return_inverse=True)[1],
         start=np.array([item.start or 0.0 for item in split.items]),
         end=np.array([np.inf if item.end is None else item.end for item in split.items]),
     )

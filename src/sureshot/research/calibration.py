@@ -58,13 +58,11 @@ def calibrate(
             `sureshot.datasets.pairs` reads it.
         root: folder of the data set's annotation files.
         split: ``val`` or ``test``; never what the model was trained on.
-        date: date to note on the card, such as 2026-11-30; today if empty.
+        date: to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is where searches look for it: in the folder of the checkpoint,
             or, of an encoder such as a CLIP, among the data of this user.
-        save: whether to write the card.
 
     Raises:
-        ArgumentError: the date is not one, or experts are missing or one too many.
         SureshotError: the model or the data cannot be used, the model was trained on them, or there
             is no place for the card.
     """

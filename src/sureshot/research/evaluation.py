@@ -82,11 +82,7 @@ def encode(
     frames: int | None = None,
     cache: Path | None = None,
 ) -> SplitFeatures:
-    """The features of a split, as a model reads them; notes which videos cannot be read.
-
-    Args:
-        frames: frames sampled from each video; None is as many as the model was trained with.
-    """
+    """The features of a split, as a model reads them; notes which videos cannot be read."""
     experts = read_experts(split.experts, [item.id for item in split.items])
     if experts:
         progress.line(f"experts: {presence(experts)}")
@@ -129,12 +125,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     if not splits:
         raise ArgumentError(f"{_THEY_LOOK}, and {scorer.name} does not know its own.")
     names = {item.id for item in tested.items}
-    captions = [
-        caption
-        for split in splits
-        for caption in split.captions
-        if split.items[caption.video].id not in names
-    ]
+    captions = [c for s in splits for c in s.captions if s.items[c.video].id not in names]
     if not captions:
         raise SureshotError(
             f"{_THEY_LOOK}, and all those of {scorer.name} are of videos in "
@@ -158,11 +149,7 @@ def chosen_splits(scorer: Scorer) -> list[Split]:
 
 
 def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list[str]:
-    """Which videos are tested that were trained on, in words.
-
-    Args:
-        trained: reads the sets that were trained on; nothing is said where they have gone.
-    """
+    """Which videos are tested that were trained on, in words; none where these sets have gone."""
     try:
         splits = trained()
     except SureshotError:
@@ -215,12 +202,12 @@ def published_split(split: Split) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an evaluation found.
+    """What an evaluation found; None of what was not asked for.
 
     Attributes:
         report: recalls of the raw scores, and of corrected ones.
-        trust: how far the answers can be believed; None if that was not asked for.
-        absence: how well queries without an answer are recognised; None if that was not asked for.
+        trust: how far the answers can be believed.
+        absence: how well queries without an answer are recognised.
         files: figures of ``trust``, and queries with and without an answer, that were written.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
@@ -233,12 +220,9 @@ class Evaluation:
 
     def text(self) -> str:
         """Tables for a terminal."""
-        tables = self.report.text()
-        if self.trust is not None:
-            tables += f"\n{self.trust.text()}"
-        if self.absence is not None:
-            tables += f"\n{self.absence.text()}"
-        return tables + "".join(f"{file}\n" for file in self.files)
+        parts = [part for part in (self.report, self.trust, self.absence) if part is not None]
+        files = "".join(f"{file}\n" for file in self.files)
+        return "\n".join(part.text() for part in parts) + files
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -308,7 +292,6 @@ def evaluate(
         progress: hears how far the work is.
 
     Raises:
-        ArgumentError: arguments that do not go together.
         SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
             Whatever can be known before videos are decoded is said before.
     """
@@ -382,11 +365,7 @@ def recall_report(
     against: Sequence[str] = (),
     bank: Float[np.ndarray, "captions videos"] | None = None,
 ) -> RecallReport:
-    """Recalls of raw scores; the rest is as of `evaluate`.
-
-    Args:
-        bank: scores of training captions with the videos, for corrections that look at them.
-    """
+    """Recalls, arguments as of `evaluate`; ``bank`` has raw scores of training captions."""
     split = features.split
     corrected: list[CorrectedScores] = []
     if PRINTED in post:
@@ -395,8 +374,7 @@ def recall_report(
         corrected += candidate_scores(scores, bank, gamma)
     everything = "published" in against
     if everything:
-        rows = published(split.dataset)
-        against = list(dict.fromkeys(row.method for row in rows if not row.variant))
+        against = list(dict.fromkeys(r.method for r in published(split.dataset) if not r.variant))
     return report(
         scores,
         split.owner(),

@@ -44,7 +44,6 @@ class MtebSearcher:
     """A model as mteb searches with it; `load` makes one.
 
     Attributes:
-        scorer: the model.
         card: what turns its scores into percentages; None gives the scores as they are.
     """
 
@@ -115,13 +114,7 @@ class MtebSearcher:
         top_ranked: Mapping[str, Sequence[str]] | None = None,
         **_: Any,
     ) -> dict[str, dict[str, float]]:
-        """The best videos of each query, best first.
-
-        Args:
-            queries: the columns ``id`` and ``text``.
-            top_k: videos of each query.
-            top_ranked: the only videos that a query may have; None is all.
-        """
+        """The best ``top_k`` videos of each query, of those that ``top_ranked`` allows it."""
         features = self._features
         if features is None:
             raise SureshotError("Nothing has been indexed; call index before search.")
@@ -173,7 +166,6 @@ def load(
             query of a benchmark has its video: 1 says so.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
 
     Raises:
         SureshotError: mteb is not installed, the model cannot be used, or it has no calibration.
@@ -188,9 +180,7 @@ def load(
 def task_of(split: Split) -> Any:
     """A split as a task of mteb, for `mteb.evaluate` with any of its models.
 
-    Args:
-        split: see `sureshot.datasets.load_split`. Each caption is a query, the video it is of the
-            only right one.
+    Each caption is a query, the video it is of the only right one.
 
     Raises:
         SureshotError: mteb is not installed, or the split has parts of videos, which mteb does not
@@ -297,16 +287,13 @@ def _files(corpus: Any, folder: Path) -> Iterator[Path]:
 
 def _card(scorer: Scorer, file: str | Path | None) -> Calibration:
     """The calibration that percentages come from."""
-    if file is None:
-        home = home_of(absolute_model(scorer.name))
-        places = [*([home / CARD] if home else []), reference_card(scorer.fingerprint)]
-        there = [place for place in places if place.is_file()]
-    else:
-        there = [expand(file)]
-    fix = "pass percentages=False for similarities"
-    if not there:
-        raise SureshotError(
-            f"{scorer.name} has no calibration, and so no percentages; make one with `sureshot "
-            f"calibrate {scorer.name} --reference …`, or {fix}."
-        )
-    return read_card(there[0], scorer)
+    if file is not None:
+        return read_card(expand(file), scorer)
+    home = home_of(absolute_model(scorer.name))
+    for place in (*([home / CARD] if home else []), reference_card(scorer.fingerprint)):
+        if place.is_file():
+            return read_card(place, scorer)
+    raise SureshotError(
+        f"{scorer.name} has no calibration, and so no percentages; make one with `sureshot "
+        f"calibrate {scorer.name} --reference …`, or pass percentages=False for similarities."
+    )

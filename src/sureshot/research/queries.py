@@ -52,16 +52,11 @@ _QUESTIONS = (
 
 
 class Queries(NamedTuple):
-    """Queries of one kind.
-
-    Attributes:
-        owner: number of the video that each was written for.
-        content: the words of each that say which other videos it describes; None where none does.
-    """
+    """Queries of one kind."""
 
     texts: Sequence[str]
-    owner: Integer[np.ndarray, " queries"]
-    content: Sequence[str] | None
+    owner: Integer[np.ndarray, " queries"]  # number of the video that each was written for
+    content: Sequence[str] | None  # words of each that say which other videos it describes, if any
 
 
 def kinds(split: Split, rng: np.random.Generator) -> dict[str, Queries]:
@@ -97,8 +92,7 @@ def by_words(
         for word in content(caption):
             holding.setdefault(word, set()).add(row)
     for row, text in enumerate(texts):
-        words = content(text)
-        if words:
+        if words := content(text):
             found = set.intersection(*(holding.get(word, set()) for word in words))
             relevant[row, owner[sorted(found)]] = True
     return relevant
@@ -107,12 +101,8 @@ def by_words(
 def keywords(captions: Sequence[str], count: int, rng: np.random.Generator) -> list[str]:
     """Searches of one to three words that stand side by side in a caption, each once.
 
-    Captions are drawn by lot, so words come as often as there are videos that they fit.
-
-    Args:
-        captions: of the videos of a gallery.
-        count: how many; fewer where the captions give no more.
-        rng: source of all chance.
+    Captions are drawn by lot, so words come as often as there are videos that they fit. There are
+    fewer than ``count`` where the captions give no more.
     """
     found: dict[str, None] = {}
     for row in rng.integers(len(captions), size=20 * count):

@@ -13,7 +13,6 @@ from sureshot.errors import ArgumentError, option
 from sureshot.metrics.ranks import Recall, recall, text_ranks, video_ranks
 from sureshot.metrics.report import CorrectedScores
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures, shares
-from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import evidence, opinion
 from sureshot.models.model import Model, frozen
@@ -35,9 +34,7 @@ def similarity(
     captions: Sequence[int] | None = None,
     bank: SplitFeatures | None = None,
 ) -> Float[np.ndarray, "texts videos"]:
-    """Scores; rows captions, columns videos, higher is better.
-
-    They do not depend on how captions or videos are batched.
+    """Scores, higher is better, however captions or videos are batched.
 
     Args:
         compare: of a `Scorer`, ``raw`` or, as a search ranks, ``ranking``.
@@ -69,11 +66,9 @@ def ranking(
     *,
     raw: Float[np.ndarray, "texts videos"] | None = None,
 ) -> Float[np.ndarray, "texts videos"]:
-    """The scores that a search ranks by: raw ones minus the model's hub correction, if any.
+    """The scores that a search ranks by: raw ones, if known ``raw``, minus the hub correction.
 
-    Args:
-        others: take the captions from here instead.
-        raw: what `similarity` gives for them by ``scorer.raw``, if it is known.
+    Captions are those of ``others``, if they are given.
     """
     if raw is None:
         return similarity(scorer.ranking, features, bank=others)
@@ -128,9 +123,8 @@ def text_measures(
 ) -> dict[str, Float[np.ndarray, " texts"]]:
     """The uncertainties that a system's paper defines of a text before all videos of a split.
 
-    Returns:
-        The values by the name of `sureshot.models.systems.base.System.measures`; higher is less
-        sure. Empty where the paper defines none, and for an encoder alone.
+    By the name of `sureshot.models.systems.base.System.measures`; higher is less sure. Empty where
+    the paper defines none, and for an encoder alone.
     """
     if model is None:
         return {}
@@ -162,8 +156,7 @@ def code_texts(compare: Similarity, features: SplitFeatures, chosen: Sequence[in
 
 def code_videos(compare: Similarity, features: SplitFeatures, chosen: Sequence[int]) -> Any:
     """Some videos, as they are compared."""
-    experts: ExpertSizes = compare.experts
-    batches = (features.video_batch(part, experts) for part in _parts(chosen, _ITEMS))
+    batches = (features.video_batch(part, compare.experts) for part in _parts(chosen, _ITEMS))
     return compare.join([compare.videos(batch) for batch in batches])
 
 
@@ -224,7 +217,6 @@ def candidate_scores(
     Args:
         scores: raw scores, cosines or alike.
         bank: raw scores of captions that are not tested, such as those of training.
-        gamma: share that is added; 0 leaves the scores as they are.
     """
     return _both(
         f"DUQ re-ranking by candidates, gamma {gamma:g}",
@@ -255,6 +247,4 @@ def _by_candidate(
 ) -> Float[np.ndarray, "queries candidates"]:
     asked, known = (torch.from_numpy(np.array(one, np.float64)) for one in (scores, bank))
     vacuity = opinion(evidence(known.T)).vacuity
-    corrected: Float[np.ndarray, "queries candidates"]
-    corrected = (asked + gamma * candidate_bonus(vacuity, known)).numpy()
-    return corrected
+    return (asked + gamma * candidate_bonus(vacuity, known)).numpy()

@@ -31,12 +31,10 @@ _BATCH = 64  # videos among which a caption's false negatives are counted
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSummary:
-    """A dataset that was written.
+    """A dataset that was written, ``root`` of a recipe with ``dataset = "synthetic"``.
 
     Attributes:
-        folder: ``root`` of a recipe with ``dataset = "synthetic"``.
-        videos: number of videos in all splits.
-        captions: number of captions in all splits.
+        videos, captions: numbers of them in all splits.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.
@@ -76,9 +74,7 @@ def write_dataset(
     """Write a synthetic dataset, unless the same one is already there.
 
     The folder gets ``synthetic.json`` and ``videos/ID.mp4``. Where some are missing they are made
-    again.
-
-    ``options`` may be a mapping of those that differ from the defaults.
+    again. ``options`` may be a mapping of those that differ from the defaults.
 
     Raises:
         SureshotError: the folder holds something else, or a file cannot be written.

@@ -70,11 +70,8 @@ def draw_reliability(report: TrustReport) -> "Figure":
     top.set_ylim(-0.03, 1.03)
     add_legend(top, loc="upper left")
     name, bins = shown[0]
-    low.bar((bins.low + bins.high) / 2, bins.count, (bins.high - bins.low) * 0.9, color=BLUE)
-    for x, count in zip((bins.low + bins.high) / 2, bins.count, strict=True):
-        low.annotate(
-            f"{count}", (x, count), (0, 1), textcoords="offset points", ha="center", fontsize=5.5
-        )
+    bars = low.bar((bins.low + bins.high) / 2, bins.count, (bins.high - bins.low) * 0.9, color=BLUE)
+    low.bar_label(bars, fmt="%d", padding=1, fontsize=5.5)
     label_axes(low, "probability given", "queries")
     low.margins(y=0.22)
     low.set_xlim(-0.02, 1.02)
@@ -151,9 +148,9 @@ def sets(report: TrustReport) -> "Figure":
 def _sized(axes: "Axes", videos: int) -> None:
     """A logarithmic scale that begins at 0, with plain numbers."""
     axes.set_yscale("symlog", linthresh=1, linscale=0.4)
-    ticks = [0, *(step * 10**power for power in range(6) for step in (1, 2, 5))]
-    shown = [tick for tick in ticks if tick <= videos]
-    axes.set_yticks(shown, [str(tick) for tick in shown])
+    steps = [0, *(step * 10**power for power in range(6) for step in (1, 2, 5))]
+    ticks = [tick for tick in steps if tick <= videos]
+    axes.set_yticks(ticks, list(map(str, ticks)))
     axes.set_yticks([], minor=True)
     axes.set_ylim(0, videos * 1.1)
 

@@ -67,15 +67,14 @@ def cross_fitted(
     All videos stay in the gallery. Only the queries are split, those of a video together.
     """
     videos = np.random.default_rng(seed).permutation(np.unique(owner))
-    fold = np.empty(scores.shape[1], int)
-    fold[videos] = np.arange(len(videos)) % folds
     parts = []
     for number in range(folds):
-        known = np.flatnonzero(fold[owner] != number)
+        judged = np.isin(owner, videos[number::folds])
+        known = np.flatnonzero(~judged)
         own = owner[known]
         relevant = own[:, None] == np.arange(scores.shape[1])
         card = fit_card([labelled(scores[known], relevant, own, about.of(known))], seed=seed)
-        parts.append((card, np.flatnonzero(fold[owner] == number)))
+        parts.append((card, np.flatnonzero(judged)))
     return parts
 
 
@@ -86,7 +85,6 @@ class Predictions:
     Attributes:
         known: probability that each of the first ten results is right, known that its video is
             there.
-        relevant: whether each of them is the video sought.
         first, here, called: probability that the first result is right and that its video is there,
             where that is not known; and whether the answer is called absent. Each query is asked
             with all videos, in row 0, and with its own taken away, in row 1.
@@ -161,11 +159,8 @@ class Graded:
 class Order:
     """How one signal orders queries by whether they are answered right.
 
-    Attributes:
-        excess_aurc: ``aurc`` minus that of the best possible order.
-        augrc: generalised risk, half the chance of a wrong answer taken over a right one.
-        risk_50, risk_80: share of wrong answers among the surer half, and the surer 80 %.
-        nauc: abstention figure of mteb; 0 is chance, 1 the best possible.
+    See `sureshot.metrics.confidence`; ``risk_50`` and ``risk_80`` are shares of wrong answers among
+    the surer half, and the surer 80 %.
     """
 
     signal: str
@@ -182,9 +177,7 @@ class Order:
 class Probability:
     """How true a probability of a right answer is; see `sureshot.metrics.confidence`.
 
-    Attributes:
-        brier_of_base_rate: Brier score of always saying the share that is right.
-        ece_floor: calibration error of a perfect predictor with these probabilities.
+    ``brier_of_base_rate`` is that of always saying the share that is right.
     """
 
     signal: str
@@ -206,13 +199,12 @@ class PlaceRow:
 
 @dataclass(frozen=True, slots=True)
 class SetRow:
-    """Sets of one promised coverage, 0 to 1.
+    """Sets of one promised coverage, 0 to 1, their sizes, and the share that is empty.
 
     Coverages count every video once, however many queries it has; sizes are of all queries.
 
     Attributes:
         covered: share of the sets that holds the target.
-        empty: share of the sets that hold nothing.
         worst_third: coverage in that third of the queries, by entropy, where it is lowest.
         answered: coverage among the 70 % with the highest probability of a right answer.
     """
@@ -231,7 +223,6 @@ class AbsentRow:
     """How well a signal separates queries whose video is there from those whose video is not.
 
     Attributes:
-        auroc: how often the query whose video is there has the larger value.
         fpr_95: share of the absent that pass where 95 % of the present do.
         caught: share of the absent that are called so where 10 % of the present are.
     """
@@ -319,16 +310,16 @@ def plain_confidences(scores: Scores, temperature: float) -> dict[str, PerQuery]
 
 def orders(confidences: Mapping[str, PerQuery], graded: Graded) -> tuple[Order, ...]:
     """How each confidence, by the name of its signal, orders the queries; higher is surer."""
-    right = graded.right
+    right, wrong = graded.right, ~graded.right
     return tuple(
         Order(
             signal=name,
             auroc=graded.interval(auroc_of(confidence, right)),
-            aurc=aurc(confidence, ~right),
-            excess_aurc=excess_aurc(confidence, ~right),
-            augrc=augrc(confidence, ~right),
-            risk_50=risk_at_coverage(confidence, ~right, 0.5),
-            risk_80=risk_at_coverage(confidence, ~right, 0.8),
+            aurc=aurc(confidence, wrong),
+            excess_aurc=excess_aurc(confidence, wrong),
+            augrc=augrc(confidence, wrong),
+            risk_50=risk_at_coverage(confidence, wrong, 0.5),
+            risk_80=risk_at_coverage(confidence, wrong, 0.8),
             nauc=abstention_nauc(confidence, right),
         )
         for name, confidence in confidences.items()
@@ -360,12 +351,11 @@ def _set_row(
     p_top1: PerQuery,
     graded: Graded,
 ) -> SetRow:
-    """How large the sets of one coverage are, and how often they hold the video."""
     holds = inside[np.arange(len(inside)), graded.video]
     size = inside.sum(1)
     third = _places(entropy) * 3 // len(entropy)
-    surest = _places(-p_top1) < _SUREST * len(p_top1)
     thirds = [graded.share(holds, third == number).value for number in range(3)]
+    surest = _places(-p_top1) < _SUREST * len(p_top1)
     return SetRow(
         coverage=coverage,
         covered=graded.share(holds),
@@ -386,7 +376,6 @@ _WIDTH = 100
 
 OURS = "P(first is right)"
 BEST = "highest similarity"
-SOFTMAX = "softmax"
 HERE = "P(it is there)"
 
 
@@ -395,21 +384,17 @@ class TrustReport:
     """How far answers can be believed; see `measure`.
 
     Attributes:
-        queried_videos: number of videos that the queries are about.
         right: whether the first result of each query is the annotated video.
         hubness: skewness of the 10-occurrence.
         correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
-        calibration: how it was calibrated.
         gain: AUROC of ours minus that of the highest similarity.
         probabilities: of a right first result where the video is there; ``unknown``: where half
             of the queries are asked without their video, and it is not known which.
-        absent: how each signal separates queries with and without their video.
         false_abstention: share of queries whose video is there and that are called absent.
         existence: P(it is there) of each query, with all videos, in row 0, and without its own.
-        reliability: bins of each probability, by its name.
-        confidences: confidence of each query, by the name of the signal.
+        reliability, confidences: bins of each probability, and values of each query, by name.
         sizes: number of videos in the set of each query, by coverage.
     """
 
@@ -526,24 +511,16 @@ def _table(
     form: Callable[[Any], str],
     **forms: Callable[[Any], str],
 ) -> list[str]:
-    """The fields of some rows below their headings.
+    """The fields of some rows below their headings, numbers and intervals in these forms."""
 
-    Args:
-        form: writes numbers and intervals.
-        forms: write those of some fields otherwise.
-    """
-    cells = [
-        [
-            f"{value}" if isinstance(value, str | int) else forms.get(name, form)(value)
-            for name, value in ((each.name, getattr(row, each.name)) for each in fields(row))
-        ]
-        for row in rows
-    ]
-    return aligned([headings, *cells])
+    def cell(row: Any, name: str) -> str:
+        value = getattr(row, name)
+        return f"{value}" if isinstance(value, str | int) else forms.get(name, form)(value)
+
+    return aligned([headings, *([cell(row, one.name) for one in fields(row)] for row in rows)])
 
 
 def _wrapped(text: str) -> list[str]:
-    """Whole sentences, broken where they do not fit."""
     indent = "  " if text.startswith("! ") else ""
     return textwrap.wrap(text, _WIDTH, subsequent_indent=indent, break_on_hyphens=False)
 
@@ -582,7 +559,6 @@ def measure(
     Args:
         scores: scores that order the results; rows are queries, columns videos.
         owner: column of the video that each query is about.
-        correction: what was done to the scores before, if anything.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
             are split by lot, and the queries of each part are judged by a calibration on those of
             the others; the gallery is the same for all.
@@ -610,8 +586,7 @@ def measure(
         resamples=resamples,
         seed=seed,
     )
-    nothing = _nothing(scores, owner, graded.right)
-    if nothing:
+    if nothing := _nothing(scores, owner, graded.right):
         return replace(report, nothing=nothing)
     # The baselines may see all labels; ours has seen none of those that it is judged by.
     temperature = fit_temperature(scores, relevant)
@@ -630,11 +605,11 @@ def measure(
     found = predict_unseen(parts, scores, owner, about)
     ours = found.known[:, 0]
     confidences = {OURS: ours, **confidences}
-    scales = {f"{SOFTMAX}, fitted temperature": temperature}
+    scales = {"softmax, fitted temperature": temperature}
     if scale is not None:
-        scales[f"{SOFTMAX}, model's scale {scale:.4g}"] = 1 / scale
-    predicted = {OURS: ours}
-    predicted |= {name: sigmoid(softmax_signals(scores, t)[0]) for name, t in scales.items()}
+        scales[f"softmax, model's scale {scale:.4g}"] = 1 / scale
+    softmaxes = {name: sigmoid(softmax_signals(scores, t)[0]) for name, t in scales.items()}
+    predicted = {OURS: ours, **softmaxes}
     both = graded.twice(np.concatenate([graded.right, np.zeros(len(owner), bool)]))
     unknown = {OURS: found.first.ravel()}
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)

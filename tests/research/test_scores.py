@@ -11,7 +11,8 @@ from sureshot.datasets import load_split
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import ArgumentError
 from sureshot.models.encoders.base import FrameFeatures
-from sureshot.models.load import load
+from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.load import Scorer, load
 from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.similarity import MeanFrames, ModelSimilarity
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens, video_tokens
@@ -194,7 +195,7 @@ def test_measures_are_those_of_a_text_alone_with_all_videos(
 ) -> None:
     monkeypatch.setattr(evaluation, "_ITEMS", items)
     made, some = model(form), features(OWNER, 5)
-    found = text_measures(made, some)
+    found = text_measures(Scorer("made", TinyEncoder(), "tiny", model=made), some)
     assert set(found) == MEASURED[form]
     made.eval()
     experts = made.stem.sizes.experts
@@ -216,7 +217,8 @@ def test_measures_are_those_of_a_text_alone_with_all_videos(
 
 @pytest.mark.parametrize("form", ["xpool", "clip4clip transformer", "ce", "dvtr none"])
 def test_a_system_whose_paper_measures_nothing_has_no_measures(form: str) -> None:
-    assert text_measures(model(form), features(OWNER, 5)) == {}
+    scorer = Scorer("made", TinyEncoder(), "tiny", model=model(form))
+    assert text_measures(scorer, features(OWNER, 5)) == {}
 
 
 @pytest.fixture(scope="module")

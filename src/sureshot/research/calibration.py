@@ -16,12 +16,12 @@ from sureshot.paths import absolute, exists_at, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import (
     check_experts,
-    chosen_splits,
     encode,
     read_source,
     shared_videos,
     source_of,
     training_splits,
+    warn_of_chosen,
 )
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.queries import by_words, kinds
@@ -77,8 +77,7 @@ def calibrate(
         file = card_of_model(scorer) if to is None else absolute(to)
     tested = read_source(source, notes)
     check_unseen(scorer, tested)
-    for shared in shared_videos(lambda: chosen_splits(scorer), tested):
-        notes.line(f"! By some of them its epoch was chosen. {shared}")
+    warn_of_chosen(scorer, tested, notes)
     features = encode(tested, scorer, notes, cache=cache)
     kinds_asked = asked(scorer, features, cache)
     card = fit_card(

@@ -142,12 +142,6 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     )
 
 
-def chosen_splits(scorer: Scorer) -> list[Split]:
-    """The validation set that a checkpoint was chosen on, read again; none where not known."""
-    held = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[1] if scorer.recipe else None
-    return [] if held is None else [held]
-
-
 def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list[str]:
     """Which videos are tested that were trained on, in words; none where these sets have gone."""
     try:
@@ -168,11 +162,23 @@ def warn_of_shared(
 ) -> None:
     """Report the videos of `shared_videos`."""
     try:
-        trained()
+        splits = trained()
     except SureshotError as error:
         progress.line(f"! Whether it learned from the tested videos is not known: {error}")
-    for shared in shared_videos(trained, tested):
+        return
+    for shared in shared_videos(lambda: splits, tested):
         progress.line(f"! {shared}")
+
+
+def warn_of_chosen(scorer: Scorer, tested: Split, progress: Progress) -> None:
+    """Report the tested videos by which the epoch of a checkpoint was chosen."""
+
+    def held() -> list[Split]:
+        val = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[1] if scorer.recipe else None
+        return [] if val is None else [val]
+
+    for shared in shared_videos(held, tested):
+        progress.line(f"! By some of them its epoch was chosen. {shared}")
 
 
 _OF_REPORT = ("dsl", "inverted_softmax", "qb_norm", "nnn")
@@ -318,8 +324,7 @@ def evaluate(
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
     warn_of_shared(lambda: training_splits(scorer), tested, notes)
-    for shared in shared_videos(lambda: chosen_splits(scorer), tested):
-        notes.line(f"! By some of them its epoch was chosen. {shared}")
+    warn_of_chosen(scorer, tested, notes)
     captions = training_captions(scorer, tested, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)
@@ -341,7 +346,7 @@ def evaluate(
         correction="" if scorer.bank is None else scorer.bank.title,
         title=features.split.title(),
         card=calibration,
-        papers=text_measures(scorer.model, features, device=scorer.device),
+        papers=text_measures(scorer, features),
         scale=scorer.scale,
     )
     files = [] if plots is None else trust_figures.write(trusted, expand(plots).absolute())

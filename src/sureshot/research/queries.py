@@ -22,20 +22,13 @@ _LISTED = """
     do does doing then than so very about off just also one
 """
 LISTED = frozenset(_LISTED.split())  # words that say nothing of what is to be seen
-_SAME = {
-    "guy": "man",
-    "men": "man",
-    "male": "man",
-    "gentleman": "man",
-    "lady": "woman",
-    "women": "woman",
-    "female": "woman",
-    "kid": "child",
-    "kids": "child",
-    "children": "child",
-    "people": "person",
-    "persons": "person",
+_MEANT = {
+    "man": ("guy", "men", "male", "gentleman"),
+    "woman": ("lady", "women", "female"),
+    "child": ("kid", "kids", "children"),
+    "person": ("people", "persons"),
 }
+_SAME = {word: meant for meant, words in _MEANT.items() for word in words}
 _ENDINGS = ("ings", "ing", "ies", "es", "ed", "s")
 _LENGTHS = (1, 1, 2, 2, 3)  # words of a search, one of them by lot
 _SHORTEST = 3  # letters that are left of a word

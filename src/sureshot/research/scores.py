@@ -15,9 +15,9 @@ from sureshot.metrics.report import CorrectedScores
 from sureshot.models.encoders.base import TextFeatures, VideoFeatures, shares
 from sureshot.models.load import Scorer
 from sureshot.models.losses.uncertainty import evidence, opinion
-from sureshot.models.model import Model, frozen
+from sureshot.models.model import frozen
 from sureshot.models.scoring import candidate_bonus
-from sureshot.models.similarity import ModelSimilarity, Similarity
+from sureshot.models.similarity import Similarity
 from sureshot.models.systems.base import video_tokens
 from sureshot.models.systems.duq import Duq
 from sureshot.research.features import SplitFeatures, caption_features
@@ -119,22 +119,21 @@ def bank_similarity(
 
 
 def text_measures(
-    model: Model | None, features: SplitFeatures, *, device: str = "cpu"
+    scorer: Scorer, features: SplitFeatures
 ) -> dict[str, Float[np.ndarray, " texts"]]:
     """The uncertainties that a system's paper defines of a text before all videos of a split.
 
     By the name of `sureshot.models.systems.base.System.measures`; higher is less sure. Empty where
     the paper defines none, and for an encoder alone.
     """
-    if model is None:
+    if scorer.model is None:
         return {}
-    compare = ModelSimilarity(model, device)
-    videos = code_videos(compare, features, range(len(features.videos)))
+    videos = code_videos(scorer.raw, features, range(len(features.videos)))
     known: dict[str, list[Float[np.ndarray, " texts"]]] = {}
     for part in _parts(range(len(features.texts)), _ITEMS):
-        texts = code_texts(compare, features, part)
-        with frozen(model):
-            measures = model.system.measures(texts, videos)
+        texts = code_texts(scorer.raw, features, part)
+        with frozen(scorer.model):
+            measures = scorer.model.system.measures(texts, videos)
         for name, values in measures.items():
             if name.startswith("text "):
                 known.setdefault(name.removeprefix("text "), []).append(values.cpu().numpy())
@@ -167,13 +166,14 @@ def _parts(chosen: Sequence[int], size: int) -> Iterator[Sequence[int]]:
 PRINTED, CANDIDATES = "duq_printed", "duq_candidates"  # the rule as printed, and one that can help
 
 
-def check_printed(scorer: Scorer) -> None:
-    """Refuse a model whose system has no distances to re-rank by."""
+def check_printed(scorer: Scorer) -> Duq:
+    """The system of a model that has distances to re-rank by; refuses others."""
     if scorer.model is None or not isinstance(scorer.model.system, Duq):
         raise ArgumentError(
             f"{option('post', PRINTED)} takes similarities and distances of DUQ, and {scorer.name} "
             f"is not DUQ. Take {option('post', CANDIDATES)}, which needs scores alone."
         )
+    return scorer.model.system
 
 
 def printed_scores(
@@ -183,22 +183,15 @@ def printed_scores(
 
     Both gammas of the rule are ``gamma``.
     """
-    check_printed(scorer)
-    model = scorer.model
-    assert model is not None and isinstance(model.system, Duq)
+    system, parts = check_printed(scorer), []
     videos = code_videos(scorer.raw, features, range(len(features.videos)))
-    parts = []
     for chosen in _parts(range(len(features.texts)), _ITEMS):
         texts = code_texts(scorer.raw, features, chosen)
-        with frozen(model):
-            parts.append(model.system.printed(texts, videos, gamma).cpu().numpy())
+        with frozen(system):
+            parts.append(system.printed(texts, videos, gamma).cpu().numpy())
+    looks = "looks at the query alone; its rank is the same for every gamma"
     scores = np.concatenate(parts)
-    return _both(
-        f"DUQ re-ranking as printed, gamma {gamma:g}",
-        "looks at the query alone; its rank is the same for every gamma",
-        (scores, scores),
-        gamma,
-    )
+    return _both("as printed", looks, (scores, scores), gamma)
 
 
 def candidate_scores(
@@ -218,21 +211,18 @@ def candidate_scores(
         scores: raw scores, cosines or alike.
         bank: raw scores of captions that are not tested, such as those of training.
     """
-    return _both(
-        f"DUQ re-ranking by candidates, gamma {gamma:g}",
-        f"bank: {len(bank)} training captions",
-        (_by_candidate(scores, bank, gamma), _by_candidate(scores.T, scores.T, gamma).T),
-        gamma,
-    )
+    both = _by_candidate(scores, bank, gamma), _by_candidate(scores.T, scores.T, gamma).T
+    return _both("by candidates", f"bank: {len(bank)} training captions", both, gamma)
 
 
 def _both(
-    name: str,
+    how: str,
     looks: str,
     scores: tuple[Float[np.ndarray, "texts videos"], Float[np.ndarray, "texts videos"]],
     gamma: float,
 ) -> tuple[CorrectedScores, CorrectedScores]:
     """Scores by which videos and texts are ranked; the former look at less than all queries."""
+    name = f"DUQ re-ranking {how}, gamma {gamma:g}"
     texts, videos = f"{name} ({looks})", f"{name} (looks at all test queries)"
     return (
         CorrectedScores(name=texts, direction="t2v", scores=scores[0], gamma=gamma),

@@ -283,13 +283,6 @@ class Override:
     stem: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
 
-    def applies(self, system: Mapping[str, Any], data: str) -> bool:
-        """Whether it is about runs of a system on a data set."""
-        name, base = system["name"], system.get("base")
-        label = f"{name}+{base['name']}" if isinstance(base, Mapping) else name
-        about = not self.systems or bool({name, label} & set(self.systems))
-        return about and (not self.data or data in self.data)
-
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -344,33 +337,42 @@ class Plan:
                 whole, part = getattr(self, name), getattr(case, name)
                 build(type(whole), {**to_values(whole), **part}, f"cases.{number}.{name}")
 
+    def cases_about(self, system: Mapping[str, Any], data: str) -> list[Override]:
+        """The cases that are about runs of a system on a data set."""
+        name, base = system["name"], system.get("base")
+        label = f"{name}+{base['name']}" if isinstance(base, Mapping) else name
+        return [
+            case
+            for case in self.cases
+            if (not case.systems or {name, label} & set(case.systems))
+            and (not case.data or data in case.data)
+        ]
+
     def system(self, settings: Mapping[str, Any], data: str) -> dict[str, Any]:
         """The settings of a row's system, with those of the cases, and so of its base."""
         base, own = settings.get("base"), dict(settings)
         cases: dict[str, Any] = {}
         of_base: dict[str, Any] = {}
-        for case in self.cases:
-            if case.applies(settings, data):
-                given = dict(case.settings)
-                of_base |= given.pop("base", {})
-                if "mode" not in given or own.get("mode", given["mode"]) == given["mode"]:
-                    cases |= given
+        for case in self.cases_about(settings, data):
+            given = dict(case.settings)
+            of_base |= given.pop("base", {})
+            if "mode" not in given or own.get("mode", given["mode"]) == given["mode"]:
+                cases |= given
         if isinstance(base, Mapping):
             own["base"] = {**self.system(base, data), **of_base, **base}
         return cases | own
 
     def protocol(self, system: Mapping[str, Any], data: str) -> str | None:
         """The reading of a data set that a system is trained on; None is that of ``[data]``."""
-        about = (case.protocol for case in reversed(self.cases) if case.applies(system, data))
-        return next(filter(None, about), None)
+        named = [case.protocol for case in self.cases_about(system, data) if case.protocol]
+        return named[-1] if named else None
 
     def settings(self, name: str, system: Mapping[str, Any], data: str) -> Any:
         """``encoder``, ``stem`` or ``training`` as it is for a system on a data set."""
         whole = getattr(self, name)
         values = to_values(whole)
-        for case in self.cases:
-            if case.applies(system, data):
-                values |= getattr(case, name)
+        for case in self.cases_about(system, data):
+            values |= getattr(case, name)
         return build(type(whole), values, name)
 
 
@@ -587,7 +589,7 @@ class PlanData:
         if row.encoder == "experts" and target.data.train.experts is None:
             return "the plan names no folder of their features as experts of each part"
         system = row.trained_system
-        if not any(case.recipe and case.applies(system, target.name) for case in self.plan.cases):
+        if not any(case.recipe for case in self.plan.cases_about(system, target.name)):
             return "no case of the plan has a recipe for it"
         return ""
 

@@ -228,7 +228,7 @@ def _test(
         scores |= _measured(matrix, matrix, owner, prefix)
         with contextlib.suppress(SureshotError):  # logarithms cannot be corrected so
             corrected |= _measured(dual_softmax(matrix), dual_softmax(matrix.T).T, owner, prefix)
-        doubts = text_measures(scorer.model, features, device=scorer.device)
+        doubts = text_measures(scorer, features)
         percent = first_hit_percentages(scorer.raw, val, matrix)
         ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)
     run = Run(

@@ -7,7 +7,7 @@ through the whole networks. The names of the classes stay as well.
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -148,16 +148,10 @@ class TunedBundled(nn.Module):
 
     def texts(self, texts: Sequence[str]) -> TextTokens:
         """Texts, at least one, with a graph."""
-        begun = self._entering(texts)
-        order = sorted(range(len(begun)), key=lambda row: len(begun[row]))
-        size = -(-len(order) // _PARTS)
-        words: dict[int, Tensor] = {}
-        for part in (order[first : first + size] for first in range(0, len(order), size)):
-            states, hidden = pad([begun[row].float() for row in part])
-            for layer in self.bert.encoder.layer[FIRST_LAYER:]:
-                states = layer(states, hidden)
-            words |= {row: s[: len(begun[row])] for row, s in zip(part, states, strict=True)}
-        padded = pad_sequence([words[row].float() for row in range(len(begun))], batch_first=True)
+        begun = [states.float() for states in self._entering(texts)]
+        layers = list(self.bert.encoder.layer[FIRST_LAYER:])
+        words = _through(layers, begun, -(-len(begun) // _PARTS))
+        padded = pad_sequence([states.float() for states in words], batch_first=True)
         lengths = torch.tensor([len(one) for one in begun])
         mask = (torch.arange(padded.shape[1]) < lengths[:, None]).to(self.device)
         joined = self._joined_texts(padded) * mask[..., None]
@@ -187,19 +181,12 @@ class TunedBundled(nn.Module):
         new = [text for text in dict.fromkeys(texts) if text not in self._begun]
         found = {text: self._begun[text] for text in texts if text in self._begun}
         if new:
-            ids = [torch.tensor(one) for one in self.origin.token_numbers(new)[0]]
-            order = sorted(range(len(new)), key=lambda row: len(ids[row]))
+            ids = [torch.tensor(one).to(self.device) for one in self.origin.token_numbers(new)[0]]
+            layers = list(self.bert.encoder.layer[:FIRST_LAYER])
             with torch.no_grad():
-                for rows in (order[first : first + 64] for first in range(0, len(order), 64)):
-                    states, hidden = pad([ids[row].to(self.device) for row in rows])
-                    states = self.bert.embeddings(states)
-                    for layer in self.bert.encoder.layer[:FIRST_LAYER]:
-                        states = layer(states, hidden)
-                    found |= {
-                        new[row]: state[: len(ids[row])].half().clone()
-                        for row, state in zip(rows, states, strict=True)
-                    }
-            for text in new:
+                states = _through(layers, ids, 64, self.bert.embeddings)
+            for text, one in zip(new, states, strict=True):
+                found[text] = one.half().clone()
                 if found[text].nbytes <= self._room:
                     self._room -= found[text].nbytes
                     self._begun[text] = found[text]
@@ -243,6 +230,24 @@ class TunedBundled(nn.Module):
         believed = torch.softmax(self.image.classify(features).float() / TEMPERATURE, dim=-1)
         looks = self.frame(functional.layer_norm(features, features.shape[-1:]))
         return functional.normalize((looks + believed @ self.labels.T).float(), dim=-1)
+
+
+def _through(
+    layers: Sequence[nn.Module],
+    rows: Sequence[Tensor],
+    size: int,
+    embed: Callable[[Tensor], Tensor] = lambda states: states,
+) -> list[Tensor]:
+    """What comes out of layers of the text network, in batches of rows of like length."""
+    order = sorted(range(len(rows)), key=lambda row: len(rows[row]))
+    done: dict[int, Tensor] = {}
+    for part in (order[first : first + size] for first in range(0, len(order), size)):
+        padded, hidden = pad([rows[row] for row in part])
+        states = embed(padded)
+        for layer in layers:
+            states = layer(states, hidden)
+        done |= {row: s[: len(rows[row])] for row, s in zip(part, states, strict=True)}
+    return [done[row] for row in range(len(rows))]
 
 
 def padded_videos(parts: Sequence[Tensor], lengths: list[int]) -> VideoTokens:

@@ -43,7 +43,6 @@ from sureshot.trust.signals import (
     UNKNOWN,
     PerQuery,
     QueryContext,
-    Relevant,
     Scores,
     top_is_relevant,
 )
@@ -233,28 +232,21 @@ class AbsentRow:
     caught: float
 
 
-def fit_temperature(scores: Scores, relevant: Relevant) -> float:
-    """The T at which softmax(s / T) gives the relevant videos the most likelihood.
+def fit_temperature(scores: Scores, owner: Owners) -> float:
+    """The T at which softmax(s / T) gives the annotated videos the most likelihood.
 
-    Minimises the mean of -log of the total probability of each query's relevant videos over log T,
-    by golden sections between 1/1000 and 1000 times the spread of the scores. Queries without a
-    relevant video, and those with nothing else, do not count.
+    Minimises the mean of -log of their probabilities over log T, by golden sections between 1/1000
+    and 1000 times the spread of the scores, of which not all may be equal.
     """
-    counts = relevant.any(1) & ~relevant.all(1)
-    if not counts.any():
-        raise SureshotError(
-            "No query has both a relevant video and another one; a temperature needs some."
-        )
-    below, sought = scores[counts].astype(np.float64), relevant[counts]
+    below = scores.astype(np.float64)
     below -= below.max(1, keepdims=True)
-    spread = float(below[np.isfinite(below)].std()) or 1.0
+    own, spread = below[np.arange(len(below)), owner], np.log(below.std())
 
     def loss(log_t: float) -> float:
-        z = np.exp(below / np.exp(log_t))
-        share = np.where(sought, z, 0).sum(1) / z.sum(1)
-        return float(-np.log(np.maximum(share, 1e-300)).mean())
+        t = np.exp(log_t)
+        return float((np.log(np.exp(below / t).sum(1)) - own / t).mean())
 
-    low, high = np.log(spread) - np.log(1000), np.log(spread) + np.log(1000)
+    low, high = spread - np.log(1000), spread + np.log(1000)
     while high - low > 1e-4:
         step = (np.sqrt(5) - 1) / 2 * (high - low)
         if loss(high - step) <= loss(low + step):
@@ -589,7 +581,7 @@ def measure(
     if nothing := _nothing(scores, owner, graded.right):
         return replace(report, nothing=nothing)
     # The baselines may see all labels; ours has seen none of those that it is judged by.
-    temperature = fit_temperature(scores, relevant)
+    temperature = fit_temperature(scores, owner)
     confidences = plain_confidences(scores, temperature)
     confidences |= {f"minus {name}": -values for name, values in papers.items()}
     try:
@@ -723,15 +715,10 @@ def _check(
     owner: Integer[np.ndarray, " owners"],
     papers: Mapping[str, Float[np.ndarray, " measured"]],
 ) -> None:
-    if not scores.size or len(owner) != len(scores):
-        raise SureshotError(
-            f"The scores are {scores.shape} and {len(owner)} owners were given; trust needs one "
-            "owner per query, and one query and one video at least."
-        )
     if not np.isfinite(scores).all():
         raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
     for name, values in papers.items():
-        if len(values) != len(scores) or not np.isfinite(values).all():
+        if not np.isfinite(values).all():
             raise SureshotError(
                 f"The uncertainty {name!r} is not one finite number for each of {len(scores)} "
                 "queries."

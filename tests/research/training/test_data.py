@@ -76,13 +76,10 @@ def test_one_caption_of_each_video_is_drawn_anew_each_epoch():
     assert all(60 < times < 140 for times in drawn.values())  # a hundred each, five sigma
 
 
-@pytest.mark.parametrize(
-    ("video_of", "batch", "message"),
-    [([], 4, "two videos"), ([0, 0, 0], 4, "two videos"), ([0, 1], 1, r"training\.batch is 1")],
-)
-def test_fewer_than_two_videos_are_refused(video_of, batch, message):
-    with pytest.raises(SureshotError, match=message):
-        plan(video_of, batch=batch)
+@pytest.mark.parametrize("video_of", [[], [0, 0, 0]])
+def test_fewer_than_two_videos_are_refused(video_of):
+    with pytest.raises(SureshotError, match="two videos"):
+        plan(video_of, batch=4)
 
 
 DIM, CHANNELS = 4, 3

@@ -33,18 +33,18 @@ class FigureSpec:
 
     Attributes:
         papers: where it is found.
+        numbers: its numbers, from models and the number of queries.
         needs: systems that have what it shows.
         count: queries it shows by default; 0 where it shows all.
-        numbers: its numbers, from models and the number of queries.
         compares: whether it takes a second model, as in the paper.
     """
 
     about: str
     papers: str
-    needs: str
-    count: int
     numbers: Callable[..., Numbers]
     draw: Callable[[Sequence[Subject], Numbers], "Figure"]
+    needs: str = "any"
+    count: int = 4
     compares: bool = False
 
 
@@ -52,7 +52,6 @@ FIGURES: Mapping[str, FigureSpec] = {
     "matrices": FigureSpec(
         about="score and all other values of a pair, for N pairs",
         papers="DUQ supplement fig. 2, DVTR fig. 3",
-        needs="any",
         count=12,
         numbers=plots.matrices,
         draw=plots.draw_matrices,
@@ -70,31 +69,24 @@ FIGURES: Mapping[str, FigureSpec] = {
         about="frames found before and after re-ranking, where it moved most",
         papers="DUQ fig. 3",
         needs="duq; or any, corrected by nnn, qb_norm, inverted_softmax or dsl",
-        count=4,
         numbers=strips.rank_changes,
         draw=strips.draw_rank_changes,
     ),
     "results": FigureSpec(
         about="the best three videos of N texts, with all values of each pair",
         papers="DUQ supplement fig. 2, DVTR fig. 5",
-        needs="any",
-        count=4,
         numbers=strips.results,
         draw=strips.draw_results,
     ),
     "captions": FigureSpec(
         about="the best three texts of N videos",
         papers="DVTR fig. 6",
-        needs="any",
-        count=4,
         numbers=strips.captions,
         draw=strips.draw_captions,
     ),
     "failures": FigureSpec(
         about="queries that fail, and what was found before the right video",
         papers="DUQ supplement fig. 3",
-        needs="any",
-        count=4,
         numbers=strips.failures,
         draw=strips.draw_failures,
     ),

@@ -275,10 +275,6 @@ def count(video_of: Sequence[int], *, batch: int, captions: Captions = "one") ->
         raise SureshotError(
             f"Training needs at least two videos with a caption; there is {len(sizes)}."
         )
-    if batch < 2:
-        raise SureshotError(
-            f"training.batch is {batch}; a pair is learned from others, so 2 is least."
-        )
     if captions == "one":
         return -(-len(sizes) // batch)
     return int(max(-(-sizes.sum() // batch), sizes.max()))

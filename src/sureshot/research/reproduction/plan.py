@@ -300,8 +300,6 @@ class Plan:
             ViT with patches of 32 and 16 pixels, and of ``experts``, what reads texts next to
             features of experts. A row on one that is not named is left out. Without any all rows
             are on that of ``encoder``, and those that differ in it alone are one.
-        encoder: what sees texts and frames.
-        stem: layers from the encoder's space to that of the systems.
         training: how every run is trained; its seed is replaced.
         cases: what is different for some systems and data sets.
     """
@@ -588,8 +586,8 @@ class PlanData:
             return "it reads no features of experts (HiT and PCME: those of their setting experts)"
         if row.encoder == "experts" and target.data.train.experts is None:
             return "the plan names no folder of their features as experts of each part"
-        system = row.trained_system
-        if not any(case.recipe for case in self.plan.cases_about(system, target.name)):
+        cases = self.plan.cases_about(row.trained_system, target.name)
+        if not any(case.recipe for case in cases):
             return "no case of the plan has a recipe for it"
         return ""
 
@@ -607,42 +605,38 @@ class PlanData:
         targets = []
         for name, data in there:
             others = [AWAY] if name == HOME and table.tested_on else table.tested_on
-            read, unread = self._readable(others)
-            tested_on, shared = self._apart(data, read)
-            missing += unread + shared
+            tested_on, unread = self._readable(others, data)
             target = Target(name, data, tuple(tested_on))
             rows, left_out = self.rows(table, target)
-            missing += left_out
+            missing += unread + left_out
             if rows and (tested_on or not others):
                 targets.append(target)
         return targets, missing
 
-    def _apart(self, data: DatasetSplits, others: list[_Named]) -> tuple[list[_Named], list[str]]:
-        """Those whose test videos were neither trained on nor chosen by, and why others are not."""
-        train, val, _ = self.splits(data)
-        apart, missing = [], []
-        for name, other in others:
-            try:
-                for part in (train, val):
-                    check_disjoint(part, self.splits(other).test)
-                apart.append((name, other))
-            except SureshotError as error:
-                missing.append(str(error))
-        return apart, missing
+    def _readable(
+        self, names: Sequence[str], trained: DatasetSplits | None = None
+    ) -> tuple[list[_Named], list[str]]:
+        """The data sets that can be read, and a sentence for each of the others.
 
-    def _readable(self, names: Sequence[str]) -> tuple[list[_Named], list[str]]:
-        """The data sets that can be read, and a sentence for each of the others."""
+        Where one was ``trained`` on or chosen by, none whose test videos are among its own.
+        """
         found, missing = [], []
         for name in names:
             data = {**self.plan.data, HOME: self.plan.home, AWAY: self.plan.away}.get(name)
+            if data is None:
+                missing.append(_absent(name))
+                continue
             try:
-                if data is not None:
-                    self.splits(data)
-                    found.append((name, data))
-                else:
-                    missing.append(_absent(name))
+                test = self.splits(data).test
             except SureshotError as error:
                 missing.append(_unread(name, error))
+                continue
+            try:
+                for part in self.splits(trained)[:2] if trained else ():
+                    check_disjoint(part, test)
+                found.append((name, data))
+            except SureshotError as error:
+                missing.append(str(error))
         return found, missing
 
     def where(self, table: Table) -> tuple[Sequence[str], list[str]]:
@@ -675,10 +669,8 @@ def _absent(name: str) -> str:
     data, at = load_datasets()[name], "questions" if name == QUESTIONS else f"data.{name}"
     parts = f"[{at}.train], [{at}.val] and [{at}.test]"
     if data.hold_out:
-        parts = (
-            f"[{at}.train] and [{at}.test] (and hold_out = 500 in [{at}], as it has no validation "
-            "set)"
-        )
+        held = f"and hold_out = 500 in [{at}], as it has no validation set"
+        parts = f"[{at}.train] and [{at}.test] ({held})"
     given = f"{data.settings} and " if data.settings else ""
     return (
         f"{data.title} is not in the plan. Put {data.files} into a folder, the videos below it, "

@@ -339,13 +339,9 @@ class _Reproducer:
         recipe, runs = first.recipe, [first]
         if figure.epochs:  # a model for each number of epochs
             training = recipe.training
-            runs = [
-                replace(
-                    first,
-                    recipe=replace(recipe, training=replace(training, epochs=count, keep="last")),
-                )
-                for count in range(1, training.epochs + 1)
-            ]
+            each = range(1, training.epochs + 1)
+            trainings = [replace(training, epochs=count, keep="last") for count in each]
+            runs = [replace(first, recipe=replace(recipe, training=one)) for one in trainings]
         models, compare_with = (list(map(self.checkpoint, some)) for some in (runs, others))
         if rank() > 0:
             return []
@@ -420,9 +416,8 @@ def _answers_page(
     ours = {variant.method for variant in table.variants}
     others = [row for row in published_answers() if row.method not in ours]
     named = ", ".join(f"{row.method} {row.accuracy}" for row in others)
-    lines += ["", f"Printed too, of systems that are not here: {named}.", ""]
-    lines += [f"The paper's numbers: {table.protocol}.", ""]
-    return lines
+    lines += ["", f"Printed too, of systems that are not here: {named}."]
+    return [*lines, "", f"The paper's numbers: {table.protocol}.", ""]
 
 
 # --- forecast -------------------------------------------------------------------------------------
@@ -560,7 +555,6 @@ class Exhibit:
     """A numbered table or figure.
 
     Attributes:
-        name: what `reproduce` takes.
         title: paper, number and what it shows.
         needs: data sets it is on in the paper, in words; empty for none.
         drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.

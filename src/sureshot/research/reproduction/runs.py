@@ -54,13 +54,11 @@ _KEY = re.compile("[0-9a-f]{20}")  # it names files
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of one run of a row.
+    """The result of one run of a row, which is ``variant``.
 
     Attributes:
-        variant: name of the row.
         scores: percents and ranks by name; names on other data sets begin with their title.
-        epoch: epoch that was chosen on the validation set, where it scored ``validation``.
-        parameters: number of weights that were trained.
+        epoch: that was chosen on the validation set, where it scored ``validation``.
         seconds: time from the first training step to the checkpoint, since the run last began.
         milliseconds: time that the scores of all pairs of the test set take once they are coded,
             the fastest of three.
@@ -143,12 +141,8 @@ def planned_runs(table: Table, target: Target, seeds: int, data: PlanData) -> li
 def perform(planned: PlannedRun, folder: Path, progress: Progress | None = None) -> Run:
     """Make a run, or read it if it was made of the same captions; one that was stopped goes on.
 
-    Several processes train it together, and the first of them tests it.
-
-    Args:
-        folder: where runs are kept: ``KEY.json`` and ``KEY.npz``, the ranks; the checkpoint is in
-            ``KEY-CAPTIONS.run`` until the run is tested.
-        progress: hears how many training steps are done.
+    Several processes train it together, and the first of them tests it. ``folder`` gets
+    ``KEY.json`` and ``KEY.npz``, the ranks, and until then ``KEY-CAPTIONS.run``, the checkpoint.
     """
     key, captions, variant = planned.key, planned.captions, planned.variant
     record = folder / f"{key}.json"
@@ -451,15 +445,12 @@ def query_names(split: Split) -> list[str]:
 def first_hit_percentages(
     method: Similarity, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
 ) -> Float[np.ndarray, " captions"] | None:
-    """Probability that the first hit of each caption is right, learned on the validation set.
+    """Probability that the first hit of each tested caption is right, if it can be learned.
 
-    Args:
-        method: the similarity that gave the scores.
-        known: validation set; where it is too small to learn from there are no probabilities.
-        scores: scores of the tested captions.
+    It is from the scores of the ``known`` validation set, by the method that gave ``scores``.
     """
+    split = known.split
     try:
-        split = known.split
         card = fit_card([labelled(similarity(method, known), relevance(split), split.owner())])
     except SureshotError:  # too few captions, or too few that are found or missed
         return None
@@ -490,8 +481,7 @@ def write_ranks(
 ) -> None:
     """Write the ranks of runs, by row and seed, then by the beginning of their scores' names.
 
-    Args:
-        results: the runs themselves in the same order, for `unpack_runs`.
+    And maybe their results, in the same order, for `unpack_runs`.
     """
     tests = list(dict.fromkeys(test for one in runs.values() for test in one))
     arrays: dict[str, Any] = {
@@ -537,23 +527,23 @@ def read_ranks(path: Path) -> dict[str, TableRanks]:
 
 def _ranks(held: Mapping[str, Any], number: int, run: int) -> RunRanks:
     """The ranks of a run on a test set."""
-    begin = f"{number} doubt "
-    doubts = {
-        name.removeprefix(begin): values[run].astype(np.float64)
+    own = {
+        name.removeprefix(f"{number} "): values
         for name, values in held.items()
-        if name.startswith(begin)
+        if name.startswith(f"{number} ")
+    }
+    doubts = {
+        name.removeprefix("doubt "): values[run].astype(np.float64)
+        for name, values in own.items()
+        if name.startswith("doubt ") and not np.isnan(values[run]).all()
     }
     return RunRanks(
-        queries=held[f"{number} queries"].tolist(),
-        owner=held[f"{number} owner"].astype(np.int64),
-        texts=held[f"{number} texts"][run] / 2,
-        videos=held[f"{number} videos"][run] / 2,
-        first=held[f"{number} first"][run].astype(np.int64),
-        right=held[f"{number} right"][run],
-        doubts={name: values for name, values in doubts.items() if not np.isnan(values).all()},
-        **{
-            name: held[f"{number} {name}"][run] / 2
-            for name in _FITTING
-            if f"{number} {name}" in held and held[f"{number} {name}"][run].any()
-        },
+        queries=own["queries"].tolist(),
+        owner=own["owner"].astype(np.int64),
+        texts=own["texts"][run] / 2,
+        videos=own["videos"][run] / 2,
+        first=own["first"][run].astype(np.int64),
+        right=own["right"][run],
+        doubts=doubts,
+        **{name: own[name][run] / 2 for name in _FITTING if name in own and own[name][run].any()},
     )

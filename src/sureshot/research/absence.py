@@ -1,6 +1,6 @@
 """Queries with and without an answer, in the form of Generalized Moment Retrieval.
 
-Each caption of a split is asked twice: in all videos, and in all but its own. `write` makes two
+Each caption of a split is asked twice: in all videos, and in all but its own. There are two
 files of JSON lines, one object per query::
 
     truth.jsonl        {"qid": "v7#3", "query": "a goal", "relevant_windows": [["v7", 0, 9]]}
@@ -13,7 +13,6 @@ are none.
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -59,84 +58,65 @@ class Absence:
 
 
 def evaluated(
-    folder: str | Path | None,
+    folder: str | Path,
     split: Split,
     scores: Float[np.ndarray, "captions videos"],
     report: TrustReport,
-) -> tuple[Absence | None, list[Path]]:
-    """The numbers of a split, and the files that were written; nothing if no folder is named."""
-    if folder is None:
-        return None, []
+) -> tuple[Absence, list[Path]]:
+    """The numbers of a split whose results ``scores`` order, and the `FILES` of a folder."""
     if report.existence is None:
         raise SureshotError(
             "No existence score can be calibrated on these queries, so there is nothing to write "
             f"into {folder}. {report.nothing or report.refused}"
         )
-    files = write(expand(folder).absolute(), split, scores, report.existence)
-    return absence(split, scores, report.existence), files
-
-
-def absence(
-    split: Split,
-    scores: Float[np.ndarray, "captions videos"],
-    existence: Float[np.ndarray, "2 captions"],
-) -> Absence:
-    """The numbers of a split.
-
-    Args:
-        existence: P(it is there) of each caption, with its video in row 0 and without it in row 1.
-    """
-    owner, moments = split.owner(), _moments(split)
-    best = np.concatenate([order for order, _ in _asked(scores, owner)])
-    overlaps = overlap(moments, np.tile(owner, 2), best)
+    owner, orders, values = split.owner(), [], []
+    for own in (owner[:0], owner):  # in all videos, then in all but the caption's own
+        there = scores.astype(np.float64)
+        there[np.arange(len(own)), own] = -np.inf
+        best = np.argsort(-there, axis=1, kind="stable")[:, : min(_SHOWN, scores.shape[1] - 1)]
+        orders.append(best)
+        values.append(np.take_along_axis(there, best, 1))
+    order, existence = np.concatenate(orders), report.existence.ravel()
+    overlaps = overlap(_moments(split), np.tile(owner, 2), order)
     absent = np.repeat([False, True], len(owner))
-    rejected: Bool[np.ndarray, " queries"] = existence.ravel() < _THRESHOLD
-    return Absence(
-        auroc=auroc(existence.ravel(), ~absent),
+    rejected: Bool[np.ndarray, " queries"] = existence < _THRESHOLD
+    found = Absence(
+        auroc=auroc(existence, ~absent),
         rejection_f1=rejection_f1(rejected, absent),
         miou_1=generalized_miou(overlaps[:, :1], rejected, absent),
         miou_5=generalized_miou(overlaps, rejected, absent),
     )
+    return found, _write(expand(folder).absolute(), split, order, np.concatenate(values), existence)
 
 
-def write(
+def _write(
     folder: Path,
     split: Split,
-    scores: Float[np.ndarray, "captions videos"],
-    existence: Float[np.ndarray, "2 captions"],
+    order: Int[np.ndarray, "queries k"],
+    values: Float[np.ndarray, "queries k"],
+    existence: Float[np.ndarray, " queries"],
 ) -> list[Path]:
-    """Write `FILES` into a folder, and name them. Arguments are those of `absence`."""
+    """Write the best videos of each query, their scores and whether there is one."""
     windows = [[item.id, item.start, item.end] for item in split.items]
     truth, predictions = [], []
-    for kind, (order, values) in enumerate(_asked(scores, split.owner())):
-        for row, caption in enumerate(split.captions):
-            qid = f"{split.items[caption.video].id}#{row}{'/absent' if kind else ''}"
-            asked: dict[str, Any] = {"qid": qid, "query": caption.text}
-            truth.append(asked | {"relevant_windows": [] if kind else [windows[caption.video]]})
-            found = zip(order[row], values[row].tolist(), strict=True)
-            predictions.append(
-                asked
-                | {
-                    "existence": round(float(existence[kind, row]), 6),
-                    "pred_relevant_windows": [[*windows[n], round(v, 6)] for n, v in found],
-                }
-            )
+    for query, caption in enumerate(split.captions * 2):
+        number, absent = query % len(split.captions), query >= len(split.captions)
+        qid = f"{split.items[caption.video].id}#{number}{'/absent' if absent else ''}"
+        asked: dict[str, Any] = {"qid": qid, "query": caption.text}
+        truth.append(asked | {"relevant_windows": [] if absent else [windows[caption.video]]})
+        found = zip(order[query], values[query].tolist(), strict=True)
+        predictions.append(
+            asked
+            | {
+                "existence": round(float(existence[query]), 6),
+                "pred_relevant_windows": [[*windows[n], round(v, 6)] for n, v in found],
+            }
+        )
     folder.mkdir(parents=True, exist_ok=True)
     paths = [folder / name for name in FILES]
     for path, rows in zip(paths, (truth, predictions), strict=True):
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     return paths
-
-
-def _asked(
-    scores: Float[np.ndarray, "captions videos"], owner: Int[np.ndarray, " captions"]
-) -> Iterator[tuple[Int[np.ndarray, "captions k"], Float[np.ndarray, "captions k"]]]:
-    """Best videos and their scores: of all videos, then of all but the caption's own."""
-    for own in (np.zeros(0, int), owner):
-        there = scores.astype(np.float64)
-        there[np.arange(len(own)), own] = -np.inf
-        order = np.argsort(-there, axis=1, kind="stable")[:, : min(_SHOWN, scores.shape[1] - 1)]
-        yield order, np.take_along_axis(there, order, 1)
 
 
 def _moments(split: Split) -> Moments:

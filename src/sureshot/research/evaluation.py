@@ -350,13 +350,12 @@ def evaluate(
         scale=scorer.scale,
     )
     files = [] if plots is None else trust_figures.write(trusted, expand(plots).absolute())
-    missed, written = absence.evaluated(absent, features.split, ranked, trusted)
+    missed = None
+    if absent is not None:
+        missed, written = absence.evaluated(absent, features.split, ranked, trusted)
+        files += written
     return Evaluation(
-        report=recalls,
-        trust=trusted,
-        absence=missed,
-        files=(*files, *written),
-        notes=tuple(notes.lines),
+        report=recalls, trust=trusted, absence=missed, files=tuple(files), notes=tuple(notes.lines)
     )
 
 

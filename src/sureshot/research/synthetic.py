@@ -35,7 +35,7 @@ class SyntheticSummary:
 
     Attributes:
         videos, captions: numbers of them in all splits.
-        fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
+        fit: videos of the test split that a caption of it fits, its own among them, the mean.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.
         bayes: share of the test captions for which the best scorer finds the video first, in

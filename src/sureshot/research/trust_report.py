@@ -274,9 +274,8 @@ def softmax_signals(scores: Scores, temperature: float) -> tuple[PerQuery, ...]:
 def plain_confidences(scores: Scores, temperature: float) -> dict[str, PerQuery]:
     """Confidences that need no labels: of the scores alone, higher is surer.
 
-    The highest similarity, the margin and the standard deviation are those that mteb abstains by.
-    The last three are one minus the vacuity that DUQ reads as uncertainty, of evidence from raw
-    similarities.
+    The highest similarity, the margin and the standard deviation are those that mteb abstains by,
+    the last three one minus the vacuity that DUQ reads as uncertainty, of raw similarities.
     """
     logit, entropy, energy = softmax_signals(scores, temperature)
     two = -np.sort(-scores, axis=1)[:, :2].astype(np.float64)
@@ -378,7 +377,6 @@ class TrustReport:
     Attributes:
         right: whether the first result of each query is the annotated video.
         hubness: skewness of the 10-occurrence.
-        correction: what was done to the scores before; empty if nothing.
         nothing: why nothing could be measured; empty if something was.
         refused: why nothing could be calibrated; then there are only orders.
         gain: AUROC of ours minus that of the highest similarity.

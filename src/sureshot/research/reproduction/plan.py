@@ -147,11 +147,7 @@ def find_table(name: str) -> Table:
 
 
 def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a system, as a row or ``[systems]`` of the file names them.
-
-    Args:
-        system: a name of ``[systems]``, or settings that start from one named ``like``; ``base``
-            names the settings of the system that DVTR is on.
+    """The settings of a system: of a name of ``[systems]``, or such as start ``like`` one.
 
     Examples:
         >>> settings_of({"like": "clip4clip", "temporal": "transformer"})
@@ -213,8 +209,8 @@ class DatasetSplits:
     Attributes:
         hold_out: videos of the training set to choose on in place of ``val``, the same for all
             seeds.
-        unshared: file of the ids of those test videos that share no upload with a training video,
-            one a line; they get a line of their own in every table.
+        unshared: file of the ids of those test videos that share no upload with a training video;
+            they get a table of their own on every page.
     """
 
     train: SplitRecipe

@@ -557,7 +557,7 @@ class Exhibit:
     Attributes:
         title: paper, number and what it shows.
         needs: data sets it is on in the paper, in words; empty for none.
-        drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.
+        drawn: name of the figure of `sureshot.research.plot`; empty for a table.
         can_run: whether it can be made: on the data of a plan, or at all where none is given.
             What the paper drew by hand never can.
         where: data sets of the plan that it runs on; ``home`` where one stands in.

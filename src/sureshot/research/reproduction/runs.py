@@ -360,8 +360,7 @@ class RunRanks:
     """Ranks and uncertainties of each query of a test set, by one run.
 
     Attributes:
-        queries: name of each caption: the id of its video, a # and its number among its captions.
-        owner: number of the video of each caption.
+        queries: name of each caption, see `query_names`.
         texts: rank of the own video of each caption.
         videos: rank of the own captions of each video.
         first: number of the video that each caption finds first.

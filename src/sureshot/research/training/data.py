@@ -41,11 +41,8 @@ from sureshot.research.training.encoder_tuning import Tuned
 class Pairs(ABC):
     """Pairs of a caption and its video, counted by the captions of all training sets.
 
-    A context manager, at whose end threads that decode videos end.
-
-    Attributes:
-        video_of: number of the video of each pair.
-        unreadable: id and reason of each video that could not be read so far.
+    A context manager, at whose end threads that decode videos end. ``unreadable`` has the id and
+    reason of each video that could not be read so far.
     """
 
     def __init__(self, splits: Sequence[Split]) -> None:
@@ -90,11 +87,7 @@ class Pairs(ABC):
 
 
 class FeaturePairs(Pairs):
-    """Pairs of one or more sets, from the features of a frozen encoder.
-
-    Args:
-        sets: features of one encoder; a photo is a video of one frame.
-    """
+    """Pairs of one or more sets, from the features of one frozen encoder."""
 
     def __init__(self, sets: Sequence[SplitFeatures], device: str | torch.device = "cpu") -> None:
         if len({part.fingerprint for part in sets}) != 1:
@@ -239,12 +232,10 @@ def plan(
 
     No two captions of a batch belong to one video, since to a contrastive loss each would be a
     wrong answer to the other. Sizes differ by one at most, so that no short batch comes last. A
-    batch of one pair, which teaches nothing, is left only where the numbers leave no choice.
+    batch of one pair, which teaches nothing, is left only where the numbers leave no choice. Videos
+    with more captions than batches make the batches smaller.
 
     Args:
-        video_of: number of the video of each caption.
-        batch: most pairs of a batch. Videos with more captions than batches are needed for it
-            make the batches smaller.
         captions: ``one`` random caption of each video per epoch, or ``all`` of them.
 
     Returns:

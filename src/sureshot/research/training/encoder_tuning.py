@@ -88,9 +88,8 @@ class TunedClip(nn.Module):
     before anything of it is kept.
 
     Args:
-        system: system that it is trained with, on the same device. It says what stays as it is,
-            whether its logit scale is the encoder's, and whether it wants all cells of a frame;
-            None trains all but a logit scale.
+        system: on the same device. It says what stays as it is, whether its logit scale is the
+            encoder's, and whether it wants all cells of a frame; None trains all but a logit scale.
         words: tokens of a text that are read, special ones included; None is all that it can.
     """
 

@@ -48,7 +48,7 @@ def fit_hub_bank(
 
     Args:
         splits: data sets that the model was trained on.
-        galleries: features of validation videos.
+        galleries: validation videos.
         sets: encoded training videos of several data sets; the bank keeps some of them. Of one
             data set it keeps none: a library of the same kind would look as far from a query as
             what is elsewhere.

@@ -275,20 +275,15 @@ def fit(
     out whole.
 
     Args:
-        config: how. ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
-        folder: of the run, the same for all processes.
+        config: ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
+        folder: the same for all processes.
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
         encoder: network that is trained too, if ``pairs`` compute tokens with it.
         labels: codes of pairs for losses that want more than which text belongs to which
             video; they join the codes of the texts.
-        fixed: more settings, as JSON holds them, that must not change within a run, such as
-            those of the system.
-
-    Raises:
-        SureshotError: a loss or gradient is not finite, the folder holds another run, or a file
-            cannot be written.
+        fixed: more settings that must not change within a run, such as those of the system.
     """
     run = TrainState(model, pairs, config, encoder, fixed, labels)
     done = run.begin(folder, resume)

@@ -22,7 +22,7 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
     step lower, :math:`s / w`, so that their first step changes nothing.
 
     Args:
-        step: number of the step, 0 to ``total`` - 1, in the whole run.
+        step: from 0 to ``total`` - 1, in the whole run.
         warmup: share of all steps, from 0 to 1.
         kind: the optimiser, whose code has a schedule of its own. ``hugging_face`` rounds w down.
             ``bert_adam`` begins the cosine at step 0 beneath the warm-up,
@@ -97,7 +97,6 @@ class BertAdam(torch.optim.Optimizer):
 
     Args:
         betas: shares of the old averages of gradients and of their squares.
-        corrected: whether the averages are corrected for having started at zero.
         longest: gradient of a single tensor, beyond which it is shortened; None leaves all.
 
     References:

@@ -281,10 +281,10 @@ def train(
     """Train a system by a recipe, in one process or in each of those that torchrun started.
 
     Args:
-        recipe: what is trained and how: a TOML file, or its value.
+        recipe: a TOML file, or its value.
         to: folder of the run, see `sureshot.research.training.loop.fit`; the recipe is kept in it
             too. None is ``runs/NAME`` for a file of this name.
-        settings: settings that replace those of the recipe, each as ``name.of.setting=value``.
+        settings: replace those of the recipe, each as ``name.of.setting=value``.
         resume: go on with the run in the folder, if there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
 
@@ -463,11 +463,9 @@ def ground_truth(splits: Sequence[Split], device: str = "cpu") -> loop.Labels:
 def new_model(
     config: StemConfig, settings: Mapping[str, object], sizes: Sizes, seed: int, encoder: Encoder
 ) -> Model:
-    """A stem and a system with their first weights, which the seed decides, and CLIP.
+    """A stem and a system with their first weights, which the seed decides.
 
-    Args:
-        settings: settings of the system, with its ``name``.
-        encoder: what gives the features; of a CLIP, systems take over what their papers take.
+    From the encoder, if it is a CLIP, systems take over what their papers take.
     """
     torch.manual_seed(seed)
     stem = Stem(config, sizes)

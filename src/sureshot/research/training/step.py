@@ -62,7 +62,6 @@ def gradients(
 
     Args:
         rows: the pairs of the whole batch; each process embeds its share.
-        name: gives what errors call a pair.
         scaler: makes the gradients so large that half precision can hold them; the one that
             `update` gets too.
 
@@ -115,8 +114,7 @@ def update(
     """One step of the optimiser with the gradients that are there, which are dropped then.
 
     Args:
-        optimiser: its groups have their full learning rate as ``rate``.
-        share: factor on the full learning rate.
+        share: factor on the learning rates, the ``rate`` of each group.
         clip: longest gradient, all weights together; a longer one is shortened to it.
         scaler: what made the gradients larger; where they became too large for half precision the
             step is left out, and those of the next one are half as large.

@@ -21,8 +21,8 @@ def bench(tmp_path_factory):
 
 def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, monkeypatch):
     made = []
-    whole = runs.train_splits
-    monkeypatch.setattr(runs, "train_splits", lambda *a, **k: made.append(a) or whole(*a, **k))
+    whole = runs.RetrievalTask
+    monkeypatch.setattr(runs, "RetrievalTask", lambda *a, **k: made.append(a) or whole(*a, **k))
 
     def reproduce(*more):
         made.clear()

@@ -117,7 +117,7 @@ def test_scores_are_those_of_the_test_sets_by_a_loop(make, data, monkeypatch):
 
 def test_a_finished_run_is_not_made_again(make, monkeypatch):
     first = make(XPOOL)
-    monkeypatch.setattr(module, "train_splits", None)
+    monkeypatch.setattr(module, "RetrievalTask", None)
     assert make(XPOOL) == first
     # A row of another table with the same settings is the same run under its own name.
     assert make(replace(XPOOL, name="X-Pool")) == replace(first, variant="X-Pool")
@@ -152,7 +152,7 @@ def test_a_run_is_made_again_once_captions_have_changed(make, data, tmp_path, mo
     again = make(XPOOL)
     assert not stopped.exists()
     assert again.key == first.key and again.data != first.data
-    monkeypatch.setattr(module, "train_splits", None)
+    monkeypatch.setattr(module, "RetrievalTask", None)
     assert make(XPOOL) == again
 
 
@@ -169,7 +169,7 @@ def test_a_row_after_dsl_is_the_same_run_with_other_scores(make, monkeypatch):
     scored = []
     watch(monkeypatch, scored)
     plain = make(XPOOL)
-    monkeypatch.setattr(module, "train_splits", None)  # neither is trained again
+    monkeypatch.setattr(module, "RetrievalTask", None)  # neither is trained again
     post = make(replace(XPOOL, name="X-Pool + DSL", post="DSL"))
     assert (post.variant, post.scores) == ("X-Pool + DSL", plain.corrected)
     ((scores, features),) = [one for one in scored if one[1].split.name == "test"]

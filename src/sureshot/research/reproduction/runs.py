@@ -43,7 +43,7 @@ from sureshot.research.training.distributed import broadcast, rank
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import FRAMES, judged, train_splits
+from sureshot.research.training.run import FRAMES, RetrievalTask, judged
 from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
 
@@ -167,10 +167,8 @@ def perform(planned: PlannedRun, folder: Path, progress: Progress | None = None)
 def train_run(planned: PlannedRun, folder: Path, notes: Notes) -> TrainingResult:
     """Train by a recipe in a folder, go on with it, or read what was trained there."""
     train, val, *_ = planned.splits
-    return train_splits(
-        planned.data.resolve(planned.recipe),
-        [train],
-        val,
+    task = RetrievalTask(planned.data.resolve(planned.recipe), [train], val, notes)
+    return task.run(
         folder,
         notes,
         resume=True,

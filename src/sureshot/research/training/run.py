@@ -104,6 +104,10 @@ class Task(ABC):
             "encoder.fps": self.note.fps,
         }
 
+    def begin(self, folder: Path) -> None:
+        """What is due before training."""
+        del folder
+
     def finish(self, folder: Path, held: Split, notes: Notes) -> None:
         """What is due once a checkpoint is chosen."""
         del folder, held, notes
@@ -119,19 +123,23 @@ class Task(ABC):
             **where,
         )
 
-    def feature_pairs(self) -> data.FeaturePairs:
-        """Pairs to train on, from the features."""
-        return data.FeaturePairs(self.sets, self.device)
+    def network(self) -> Tuned | None:
+        """The encoder with a graph, if it is trained too."""
+        of, seed = self.recipe.encoder, self.recipe.training.seed
+        return tuned(self.encoder, self.system, of.words, seed) if of.tuned else None
 
-    def tuned(self) -> Tuned:
-        """The encoder with a graph."""
-        recipe = self.recipe
-        return tuned(self.encoder, self.system, recipe.encoder.words, recipe.training.seed)
-
-    def pixel_pairs(
-        self, network: Tuned, frames: Path, memory: FrameMemory | None = None
-    ) -> data.PixelPairs:
-        """Pairs to train on, from frames that are decoded each time or kept in a folder."""
+    def pairs(
+        self,
+        network: Tuned | None,
+        notes: Notes,
+        cache: Path | None,
+        frames: Path,
+        memory: FrameMemory | None = None,
+    ) -> data.Pairs:
+        """Pairs to train on, from features, or frames that are decoded each time or kept."""
+        if network is None:
+            self.encode(notes, cache)
+            return data.FeaturePairs(self.sets, self.device)
         config, rule = self.recipe.training, self.note.rule
         sampling = Sampling(config.sampling or rule.kind, rule.fps)
         read = data.TrainingFrames(
@@ -161,32 +169,6 @@ class Task(ABC):
         ``bank`` is whether the model is made ready for searches. A video that cannot be read is
         left out. With a tuned encoder, ``unreadable.txt`` in the run's folder lists these.
         """
-        # What would be refused after all videos have been encoded is refused before.
-        loop.check_new(folder, resume=resume)
-        if resume and not (folder / loop.STATE).exists():
-            notes.line(f"There is no run in {folder} to go on with, so it begins.")
-        with loop.claimed(folder):
-            return self._run(folder, notes, resume, cache, frames, bank)
-
-    def _run(
-        self,
-        folder: Path,
-        notes: Notes,
-        resume: bool,
-        cache: Path | None,
-        frames: Path | None,
-        bank: bool,
-    ) -> loop.TrainingResult:
-        network, memory = None, FrameMemory(0)
-        pairs: data.Pairs
-        if self.recipe.encoder.tuned:
-            network = self.tuned()
-            kept = frame_memory(network.encoder, self.note.frames, self.note.rule)
-            memory = kept or FrameMemory()
-            pairs = self.pixel_pairs(network, frames or folder / FRAMES, memory)
-        else:
-            self.encode(notes, cache)
-            pairs = self.feature_pairs()
 
         def save(place: Path, epoch: int, score: float | None) -> None:
             scores = {} if score is None else {self.metric: score}
@@ -197,32 +179,45 @@ class Task(ABC):
             more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
             notes.update("steps", step.step, step.steps, more)
 
-        videos, held = sum(len(split.items) for split in self.splits), self.held
-        if advice := self.model.system.advice(videos):
-            notes.warn(advice)
-        with pairs:
-            fitted = loop.fit(
-                self.model,
-                pairs,
-                self.recipe.training,
-                folder,
-                save=save,
-                validate=None if held is None else partial(self._validate, held, network, memory),
-                encoder=network,
-                labels=self.labels(),
-                resume=resume,
-                fixed=self.fixed(),
-                on_step=on_step,
-            )
-        for line in fitted.notes:
-            notes.line(line)
-        _list_unreadable(pairs, folder, notes)
-        if self._seen is not None:
-            _warn_of_unreadable(self._seen, notes)
-        if rank() == 0:
-            self.recipe.save(folder / loop.RECIPE)
-            if held is not None and bank:
-                self.finish(fitted.folder, held, notes)
+        # What would be refused after all videos have been encoded is refused before.
+        loop.check_new(folder, resume=resume)
+        if resume and not (folder / loop.STATE).exists():
+            notes.line(f"There is no run in {folder} to go on with, so it begins.")
+        held = self.held
+        with loop.claimed(folder):
+            self.begin(folder)
+            network, memory = self.network(), FrameMemory()
+            if network is not None:
+                kept = frame_memory(network.encoder, self.note.frames, self.note.rule)
+                memory = kept or memory
+            pairs = self.pairs(network, notes, cache, frames or folder / FRAMES, memory)
+            if advice := self.model.system.advice(sum(len(split.items) for split in self.splits)):
+                notes.warn(advice)
+            with pairs:
+                fitted = loop.fit(
+                    self.model,
+                    pairs,
+                    self.recipe.training,
+                    folder,
+                    save=save,
+                    validate=None
+                    if held is None
+                    else partial(self._validate, held, network, memory),
+                    encoder=network,
+                    labels=self.labels(),
+                    resume=resume,
+                    fixed=self.fixed(),
+                    on_step=on_step,
+                )
+            for line in fitted.notes:
+                notes.line(line)
+            _list_unreadable(pairs, folder, notes)
+            if self._seen is not None:
+                _warn_of_unreadable(self._seen, notes)
+            if rank() == 0:
+                self.recipe.save(folder / loop.RECIPE)
+                if held is not None and bank:
+                    self.finish(fitted.folder, held, notes)
         return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
 
     def encode(self, notes: Notes, cache: Path | None) -> None:
@@ -297,24 +292,8 @@ def train(
         splits, held = read.splits()
         for split in splits if held is None else [*splits, held]:
             notes.line(split.summary())
-        return train_splits(read, splits, held, folder, notes, resume=resume, cache=cache)
-
-
-def train_splits(
-    recipe: Recipe,
-    splits: Sequence[Split],
-    held: Split | None,
-    folder: Path,
-    notes: Notes,
-    *,
-    resume: bool = False,
-    cache: Path | None = None,
-    frames: Path | None = None,
-    bank: bool = True,
-) -> loop.TrainingResult:
-    """Train by a recipe on splits that are read already; see `train` and `Task.run`."""
-    task = RetrievalTask(recipe, splits, held, notes)
-    return task.run(folder, notes, resume=resume, cache=cache, frames=frames, bank=bank)
+        task = RetrievalTask(read, splits, held, notes)
+        return task.run(folder, notes, resume=resume, cache=cache)
 
 
 def open_recipe(
@@ -363,10 +342,10 @@ class RetrievalTask(Task):
         note = encoder_note(recipe.encoder, encoder, sizes)
         super().__init__(recipe, model, model.system, encoder, note, splits, held)
 
-    def _run(self, folder: Path, *others: Any) -> loop.TrainingResult:
+    def begin(self, folder: Path) -> None:
+        """List the videos that are held out."""
         if self.recipe.hold_out and self.held is not None and rank() == 0:
             write_text(folder / HELD_OUT, "".join(f"{item.id}\n" for item in self.held.items))
-        return super()._run(folder, *others)
 
     @property
     def readable(self) -> list[Split]:
@@ -625,17 +604,11 @@ def dry_run(
     # Of a frozen encoder's videos few are encoded, and steps are taken on those.
     few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
     task = RetrievalTask(read, splits if read.encoder.tuned else [few], None, Silent())
-    pairs: data.Pairs
-    network, encoding = None, 0.0
     with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
-        if read.encoder.tuned:
-            network = task.tuned()
-            pairs = task.pixel_pairs(network, Path(scratch))
-        else:
-            began = time.perf_counter()
-            task.encode(Notes(Silent()), Path(scratch))
-            encoding = (time.perf_counter() - began) / len(few.items)
-            pairs = task.feature_pairs()
+        network, began = task.network(), time.perf_counter()
+        pairs = task.pairs(network, Notes(Silent()), Path(scratch), Path(scratch))
+        spent = (time.perf_counter() - began) / len(few.items)
+        encoding = spent if network is None else 0.0
         with pairs:
             run = loop.TrainState(task.model, pairs, config, network, labels=task.labels())
             if torch.device(task.device).type == "cuda":

@@ -240,15 +240,9 @@ class AnswerCheckpoint:
 
     def save(self, folder: Path) -> None:
         """Write into a folder, which is made or is empty."""
-        config = {
-            "format": FORMAT,
-            "head": to_values(self.config),
-            "answers": list(self.answers),
-            "often": list(self.often),
-            "recipe": dict(self.recipe),
-            "scores": dict(self.scores),
-            "note": self.note,
-        }
+        kept = ("answers", "often", "recipe", "scores", "note")
+        config = {"format": FORMAT, "head": to_values(self.config)}
+        config |= {name: to_values(getattr(self, name)) for name in kept}
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.retrieval.save_pretrained(folder / RETRIEVAL)

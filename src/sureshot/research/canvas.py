@@ -91,12 +91,13 @@ def new_panels(
     return figure, list(grid[:count])
 
 
-def entitle(figure: "Figure", title: str, note: str = "") -> None:
-    """A title above a figure and how to read it below, each in as many lines as it needs."""
+def entitle(figure: "Figure", title: str, note: str = "") -> "Figure":
+    """A figure with a title above and how to read it below, each in as many lines as it needs."""
     width = float(figure.get_figwidth()) - 0.3
     figure.suptitle("\n".join(words(title, width)), fontsize=NORMAL, parse_math=False)
     if note:
         figure.supxlabel("\n".join(words(note, width, SMALL)), fontsize=SMALL)
+    return figure
 
 
 def add_legend(axes: "Axes", **style: Any) -> None:

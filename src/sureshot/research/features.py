@@ -211,16 +211,13 @@ class FrameMemory:
         return self._folder / key[:2] / f"{key[2:]}{_SUFFIX}"
 
 
-def frame_memory(
-    encoder: Encoder, frames: int, sampling: Sampling | None = None
-) -> FrameMemory | None:
+def frame_memory(encoder: Encoder, frames: int, sampling: Sampling) -> FrameMemory | None:
     """Where frames are kept for all runs if preparing them is most of an encoder's network."""
     prepared_by = getattr(encoder, "prepared_by", None)
     if prepared_by is None:
         return None
-    named = _sampled(frames, sampling or Sampling())
-    folder = cache_dir() / "features" / f"{prepared_by[:16]}-{named}-as-prepared"
-    return FrameMemory(folder=folder)
+    named = f"{prepared_by[:16]}-{_sampled(frames, sampling)}-as-prepared"
+    return FrameMemory(folder=cache_dir() / "features" / named)
 
 
 def _sampled(frames: int, sampling: Sampling) -> str:
@@ -261,15 +258,21 @@ class SplitFeatures:
     experts: Mapping[str, Experts] = field(default_factory=dict)
 
     def video_batch(self, rows: Sequence[int], experts: ExpertSizes = ()) -> VideoFeatures:
-        """The videos of these rows, padded to the longest of them, with these experts."""
-        seen = stack([self.videos[row] for row in rows])
+        """The videos of these rows, see `padded_videos`."""
         own = [self.experts.get(self.split.items[row].id, {}) for row in rows]
-        packed, which = pack(own, experts)
-        return replace(seen, experts=packed, which=which)
+        return padded_videos([self.videos[row] for row in rows], own, experts)
 
     def text_batch(self, rows: Sequence[int]) -> TextFeatures:
-        """The captions of these rows, padded to the longest; sentences at their own length."""
+        """The captions of these rows, see `padded_texts`."""
         return padded_texts([self.texts[row] for row in rows])
+
+
+def padded_videos(
+    videos: Sequence[FrameFeatures], own: Sequence[Experts], experts: ExpertSizes
+) -> VideoFeatures:
+    """Videos padded to the longest of them, with these experts."""
+    packed, which = pack(own, experts)
+    return replace(stack(videos), experts=packed, which=which)
 
 
 def padded_texts(texts: Sequence[Text]) -> TextFeatures:

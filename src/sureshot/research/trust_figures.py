@@ -79,8 +79,7 @@ def draw_reliability(report: TrustReport) -> "Figure":
         f"dashed: a true probability; small: bins of fewer than {_FEWEST} queries; bars: queries "
         f"of each bin of {name}"
     )
-    entitle(figure, _title(report), note)
-    return figure
+    return entitle(figure, _title(report), note)
 
 
 def risk(report: TrustReport) -> "Figure":
@@ -120,8 +119,7 @@ def risk(report: TrustReport) -> "Figure":
     place: Style = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "alignment": "left"}
     add_legend(axes, title="signal, AURC", **place)
     note = "dotted: chance; grey: no order comes lower; lower is better"
-    entitle(figure, _title(report), note)
-    return figure
+    return entitle(figure, _title(report), note)
 
 
 def sets(report: TrustReport) -> "Figure":
@@ -141,8 +139,7 @@ def sets(report: TrustReport) -> "Figure":
     axes.set_xlim(0, 1)
     add_legend(axes, loc="lower right", title="promised coverage")
     note = f"dotted: all {report.videos} videos; markers: half of the queries"
-    entitle(figure, _title(report), note)
-    return figure
+    return entitle(figure, _title(report), note)
 
 
 def _sized(axes: "Axes", videos: int) -> None:

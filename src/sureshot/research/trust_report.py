@@ -557,7 +557,7 @@ def measure(
     """
     papers = papers or {}
     known = {} if about.background is None else {"background": about.background}
-    _check(scores, owner, {**papers, **known})
+    _check(scores, {**papers, **known})
     relevant = owner[:, None] == np.arange(scores.shape[1])
     graded = Graded(
         right=top_is_relevant(scores, relevant),
@@ -708,11 +708,7 @@ def _described(
     return calibration, tuple(warnings)
 
 
-def _check(
-    scores: Scores,
-    owner: Integer[np.ndarray, " owners"],
-    papers: Mapping[str, Float[np.ndarray, " measured"]],
-) -> None:
+def _check(scores: Scores, papers: Mapping[str, Float[np.ndarray, " measured"]]) -> None:
     if not np.isfinite(scores).all():
         raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
     for name, values in papers.items():

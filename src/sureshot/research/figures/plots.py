@@ -249,8 +249,7 @@ def draw_uncertainty(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         "bars: 95 % intervals; grey: values of a bin; dashed: all queries; separation: chance "
         "that a failed query has the larger value (0.5: the measure knows nothing)"
     )
-    entitle(figure, subjects[0].title, note)
-    return figure
+    return entitle(figure, subjects[0].title, note)
 
 
 # --- DVTR's eta -----------------------------------------------------------------------------------
@@ -355,8 +354,7 @@ def draw_calibration(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     add_legend(right)
     for axes in (left, middle, right):
         axes.set_xlim(-0.02, 1.02)
-    entitle(figure, subjects[0].title)
-    return figure
+    return entitle(figure, subjects[0].title)
 
 
 # --- matrices of pairs ----------------------------------------------------------------------------
@@ -434,8 +432,7 @@ def draw_matrices(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         axes.set_ylim(len(values) - 0.5, -0.5)
         axes.margins(x=0.08)
         axes.set_title("of each text", fontsize=NORMAL)
-    entitle(figure, subjects[0].title, _NOTE)
-    return figure
+    return entitle(figure, subjects[0].title, _NOTE)
 
 
 def _draw_two(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
@@ -447,8 +444,7 @@ def _draw_two(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         for axes, model, one in zip(panels[2 * place :], names, both, strict=False):
             _draw_square(axes, name, one[name], f"{model}: {quantity(name)}", scale, width=3.0)
     title = f"{names[0]}, {subjects[0].features.split.title()}, compared with {names[1]}"
-    entitle(figure, title, f"{_NOTE}; both models in the same colours")
-    return figure
+    return entitle(figure, title, f"{_NOTE}; both models in the same colours")
 
 
 def _draw_square(
@@ -529,5 +525,6 @@ def draw_epochs(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         label = "\n".join(words(f"mean {quantity(name)}", 3.0))
         label_axes(axes, label, "R@1, %, text to video")
         axes.margins(0.15)
-    entitle(figure, subjects[0].title, "numbers: the checkpoints in the order they were named")
-    return figure
+    return entitle(
+        figure, subjects[0].title, "numbers: the checkpoints in the order they were named"
+    )

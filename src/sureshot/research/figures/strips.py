@@ -194,11 +194,11 @@ def _letterboxed(picture: Picture) -> Picture:
 _EXAMPLES, _CAPTIONS, _SCENES = 8, 3, 4  # videos, captions of each, and most scenes of one
 
 
-def draw_examples(root: Path, videos: int = _EXAMPLES) -> "Figure":
+def draw_examples(root: Path) -> "Figure":
     """The first test videos of a synthetic dataset: a frame of each scene, and some captions."""
     part = read_part(root, "test")
     fits, strips = truth_of(part).videos_that_fit, []
-    for column, video in enumerate(part.videos[:videos]):
+    for column, video in enumerate(part.videos[:_EXAMPLES]):
         frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
         middles = range(PER_SCENE // 2, PER_SCENE * len(video.scenes), PER_SCENE)
         own = [row for row, caption in enumerate(part.captions) if caption.video == column]
@@ -391,7 +391,6 @@ def draw_failures(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
 _TOP_RANKS = 4
 _PLAIN = "similarity"
 _OWN = {"score": "score", "printed": "printed score"}  # of DUQ, against its plain similarity
-_BANKED = ("qb_norm", "nnn")
 _CORRECTED: Mapping[str, Callable[..., np.ndarray]] = {
     "dsl": dual_softmax,
     "inverted_softmax": inverted_softmax,
@@ -474,7 +473,7 @@ def _two_scores(
                 f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
             )
         return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
-    more = (bank,) if after in _BANKED else ()
+    more = (bank,) if after in ("qb_norm", "nnn") else ()
     return ("score", after), (matrices["score"], _CORRECTED[after](matrices["score"], *more))
 
 

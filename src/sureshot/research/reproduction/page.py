@@ -259,8 +259,7 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
     panels[0].set_yticks(range(len(done)), names, fontsize=NORMAL)
     panels[0].set_ylim(-0.7, len(done) - 0.3)
     control = "; hollow squares: controls" if any(variant.control for variant in done) else ""
-    entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
-    return figure
+    return entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
 
 
 def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:

@@ -24,7 +24,7 @@ from torch.nn.utils.rnn import pad_sequence
 from sureshot.errors import ModelError
 from sureshot.files import write_json
 from sureshot.models.encoders.backbone import GRID, SIDE
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures
 from sureshot.models.encoders.bundled import (
     CONFIG,
     DIM,
@@ -69,6 +69,7 @@ class TunedBundled(nn.Module):
     def __init__(self, encoder: BundledEncoder) -> None:
         super().__init__()
         self.origin, self.name, self.device = encoder, encoder.name, encoder.device
+        self.fingerprint, self.vocabulary = encoder.fingerprint, encoder.vocabulary
         copied = {name: weight.copy() for name, weight in encoder.backbone.weights.items()}
         self.image = EfficientNetLite2.of(copied)
         read = load_file(text_folder() / "model.safetensors") | encoder.head("text.network.")
@@ -101,16 +102,6 @@ class TunedBundled(nn.Module):
     def network(self) -> nn.Module:
         """What has the weights."""
         return self
-
-    @property
-    def fingerprint(self) -> str:
-        """That of the encoder that the weights came from."""
-        return self.origin.fingerprint
-
-    @property
-    def vocabulary(self) -> Vocabulary | None:
-        """The words that it knows."""
-        return self.origin.vocabulary
 
     @cached_property
     def prepared_by(self) -> str:

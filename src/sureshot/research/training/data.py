@@ -3,9 +3,10 @@
 import hashlib
 import math
 import re
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
@@ -19,9 +20,9 @@ from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.video import unreadable
 from sureshot.media.workers import Prefetcher
-from sureshot.models.encoders.base import FrameFeatures, Prepared, stack
+from sureshot.models.encoders.base import FrameFeatures, Prepared
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.experts import Experts, expert_sizes, pack
+from sureshot.models.encoders.experts import Experts, expert_sizes
 from sureshot.models.encoders.small import SmallEncoder
 from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, text_tokens, video_tokens
 from sureshot.research.features import (
@@ -30,6 +31,7 @@ from sureshot.research.features import (
     Text,
     item_key,
     padded_texts,
+    padded_videos,
     sampled_frames,
 )
 from sureshot.research.training.augment import SHORTEST_CROP, Augment, augmented
@@ -38,7 +40,7 @@ from sureshot.research.training.distributed import rank, union, world
 from sureshot.research.training.encoder_tuning import Tuned
 
 
-class Pairs(ABC):
+class Pairs(AbstractContextManager["Pairs"]):
     """Pairs of a caption and its video, counted by the captions of all training sets.
 
     A context manager, at whose end threads that decode videos end. ``unreadable`` has the id and
@@ -79,9 +81,6 @@ class Pairs(ABC):
         """Have the videos of these pairs ready from now on; all others may be let go."""
         del rows
 
-    def __enter__(self) -> "Pairs":
-        return self
-
     def __exit__(self, *_error: object) -> None:
         return None
 
@@ -117,9 +116,9 @@ class FeaturePairs(Pairs):
     def videos(self, rows: Sequence[int]) -> VideoTokens:
         """Their videos."""
         chosen = [self.video_of[row] for row in rows]
-        experts, which = pack([self._experts[video] for video in chosen], self.sizes.experts)
-        seen = stack([self._videos[video] for video in chosen])
-        return video_tokens(replace(seen, experts=experts, which=which), self.device)
+        own = [self._experts[video] for video in chosen]
+        seen = padded_videos([self._videos[video] for video in chosen], own, self.sizes.experts)
+        return video_tokens(seen, self.device)
 
 
 def _check_finite(part: SplitFeatures) -> None:

@@ -225,9 +225,8 @@ def _noise(options: StepOptions, *numbers: int) -> Iterator[None]:
 
 
 def _autocast(options: StepOptions) -> contextlib.AbstractContextManager[object]:
-    if options.precision == "float32":
-        return contextlib.nullcontext()
-    return torch.autocast(options.device.type, _HALF[options.precision])
+    half = _HALF.get(options.precision)
+    return torch.autocast(options.device.type, half, enabled=half is not None)
 
 
 def new_scaler(options: StepOptions) -> GradScaler | None:

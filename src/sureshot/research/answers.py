@@ -216,23 +216,16 @@ class AnswerModel(Model):
 
 @dataclass(frozen=True, slots=True)
 class AnswerCheckpoint:
-    """A model and what is known of it; in its folder, `RETRIEVAL` is the checkpoint it reads.
-
-    Attributes:
-        answers: the vocabulary, in the order of the head's outputs.
-        often: how many training questions had each of them.
-        scores: what was measured, by name; never on test data while choosing.
-        note: sentences for the card.
-    """
+    """A model and what is known of it; in its folder, `RETRIEVAL` is the checkpoint it reads."""
 
     retrieval: Checkpoint
     head: AnswerHead
     config: HeadConfig
-    answers: tuple[str, ...]
-    often: tuple[int, ...]
+    answers: tuple[str, ...]  # in the order of the head's outputs
+    often: tuple[int, ...]  # how many training questions had each of them
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    scores: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)  # never on test data while choosing
+    note: str = ""  # sentences for the card
 
     def model(self) -> AnswerModel:
         """The model in evaluation mode."""

@@ -238,24 +238,17 @@ Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
 
 @dataclass(frozen=True, slots=True)
 class SplitFeatures:
-    """The features of a split, 16-bit, of each item and of each caption.
+    """The features of a split, 16-bit, of each item and of each caption."""
 
-    Attributes:
-        split: the videos that could be read and their captions.
-        frames: most frames a video was sampled at.
-        unreadable: id and reason of each video left out.
-        experts: what was extracted of videos beforehand, by the id of the video.
-    """
-
-    split: Split
+    split: Split  # the videos that could be read and their captions
     encoder: str
     fingerprint: str
-    frames: int
+    frames: int  # most that a video was sampled at
     videos: Sequence[FrameFeatures]
     texts: Sequence[Text]
-    unreadable: tuple[tuple[str, str], ...] = ()
+    unreadable: tuple[tuple[str, str], ...] = ()  # id and reason of each video left out
     sampling: Sampling = field(default_factory=Sampling)
-    experts: Mapping[str, Experts] = field(default_factory=dict)
+    experts: Mapping[str, Experts] = field(default_factory=dict)  # by the id of the video
 
     def video_batch(self, rows: Sequence[int], experts: ExpertSizes = ()) -> VideoFeatures:
         """The videos of these rows, see `padded_videos`."""

@@ -201,35 +201,25 @@ class SetRow:
     """Sets of one promised coverage, 0 to 1, their sizes, and the share that is empty.
 
     Coverages count every video once, however many queries it has; sizes are of all queries.
-
-    Attributes:
-        covered: share of the sets that holds the target.
-        worst_third: coverage in that third of the queries, by entropy, where it is lowest.
-        answered: coverage among the 70 % with the highest probability of a right answer.
     """
 
     coverage: float
-    covered: Interval
+    covered: Interval  # share of the sets that holds the target
     mean: float
     median: float
     empty: float
-    worst_third: float
-    answered: float
+    worst_third: float  # coverage in that third of the queries, by entropy, where it is lowest
+    answered: float  # coverage among the 70 % with the highest probability of a right answer
 
 
 @dataclass(frozen=True, slots=True)
 class AbsentRow:
-    """How well a signal separates queries whose video is there from those whose video is not.
-
-    Attributes:
-        fpr_95: share of the absent that pass where 95 % of the present do.
-        caught: share of the absent that are called so where 10 % of the present are.
-    """
+    """How well a signal separates queries whose video is there from those whose video is not."""
 
     signal: str
     auroc: Interval
-    fpr_95: float
-    caught: float
+    fpr_95: float  # share of the absent that pass where 95 % of the present do
+    caught: float  # share of the absent that are called so where 10 % of the present are
 
 
 def fit_temperature(scores: Scores, owner: Owners) -> float:

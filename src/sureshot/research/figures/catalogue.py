@@ -29,23 +29,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class FigureSpec:
-    """A figure.
-
-    Attributes:
-        papers: where it is found.
-        numbers: its numbers, from models and the number of queries.
-        needs: systems that have what it shows.
-        count: queries it shows by default; 0 where it shows all.
-        compares: whether it takes a second model, as in the paper.
-    """
+    """A figure."""
 
     about: str
-    papers: str
-    numbers: Callable[..., Numbers]
+    papers: str  # where it is found
+    numbers: Callable[..., Numbers]  # from models and the number of queries
     draw: Callable[[Sequence[Subject], Numbers], "Figure"]
-    needs: str = "any"
-    count: int = 4
-    compares: bool = False
+    needs: str = "any"  # systems that have what it shows
+    count: int = 4  # queries it shows by default; 0 where it shows all
+    compares: bool = False  # whether it takes a second model, as in the paper
 
 
 FIGURES: Mapping[str, FigureSpec] = {

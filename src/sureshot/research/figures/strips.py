@@ -58,20 +58,15 @@ _BOLD = 1.15  # how much wider bold letters are
 
 @dataclass(frozen=True)
 class Cell:
-    """A frame of a video, or a picture itself, and lines below it; with a thick rim if right.
-
-    Attributes:
-        frame: which of the ``frames`` sampled from the video, from 0; the one of 1 is the middle.
-        shade: how much of the bar below it is filled, in [0, 1]; None is no bar.
-    """
+    """A frame of a video, or a picture itself, and lines below it; with a thick rim if right."""
 
     item: Item | Picture
     lines: Sequence[str] = ()
     right: bool = False
-    frame: int = 0
+    frame: int = 0  # of the ``frames`` that are sampled; the one of 1 is the middle
     frames: int = 1
     sampling: Sampling = field(default_factory=Sampling)
-    shade: float | None = None
+    shade: float | None = None  # how much of a bar below it is filled, in [0, 1]
 
 
 @dataclass(frozen=True)

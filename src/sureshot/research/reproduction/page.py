@@ -43,30 +43,24 @@ _SHOWN = ("R@1", "R@5", "R@10", "R@Sum", "MnR", "v2t R@1")
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """How a page was made, kept as NAME.json; ``tests`` begin with that of the training's data.
+    """How a page was made, kept as NAME.json.
 
-    Attributes:
-        published: whether data and encoders are those of the paper, so that its numbers may stand
-            next to ours.
-        data: data set of each test set, as the plan names it; ``home`` or nothing where it stands
-            in for the paper's.
-        options: those of a synthetic dataset.
-        note: what is odd about some of the runs.
-        chosen: whether an epoch was chosen on ``val``; else the last one counts.
+    ``data`` are the data sets of the tests, as the plan names them; ``home`` or nothing where one
+    stands in for the paper's.
     """
 
     command: str
     train: str
     val: str
-    tests: Sequence[str]
+    tests: Sequence[str]  # that of the training's data first
     encoder: str
     training: str
     encoder_is: str = "frozen"
-    published: bool = False
+    published: bool = False  # data and encoders are the paper's, so its numbers may stand next to
     data: Sequence[str] = ()
-    options: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
-    chosen: bool = True
+    options: Mapping[str, float] = field(default_factory=dict)  # of a synthetic dataset
+    note: str = ""  # what is odd about some of the runs
+    chosen: bool = True  # an epoch was chosen on ``val``; else the last one counts
 
 
 def write_page(

@@ -206,17 +206,14 @@ class Splits(NamedTuple):
 class DatasetSplits:
     """One data set in three parts: trained on, chosen on, tested on once.
 
-    Attributes:
-        hold_out: videos of the training set to choose on in place of ``val``, the same for all
-            seeds.
-        unshared: file of the ids of those test videos that share no upload with a training video;
-            they get a table of their own on every page.
+    ``unshared`` has the ids of those test videos that share no upload with a training video; they
+    get a table of their own on every page.
     """
 
     train: SplitRecipe
     test: FinalRecipe
     val: ValidationRecipe | None = None
-    hold_out: int = 0
+    hold_out: int = 0  # training videos to choose on in place of ``val``, the same for all seeds
     unshared: Path | None = None
 
     def __post_init__(self) -> None:
@@ -288,26 +285,20 @@ class Plan:
     and it does not say itself; its cases come after those of the other.
 
     Attributes:
-        home: data that tables are run on whose own data set is not in ``data``.
-        away: another data set, for tables about transfer.
-        data: data sets of the papers, and a synthetic one, by their names in tables.toml.
-        questions: questions about videos, for the table about answers.
         encoders: names of the encoders that rows of the papers are on: of ``B32`` and ``B16``, CLIP
             ViT with patches of 32 and 16 pixels, and of ``experts``, what reads texts next to
             features of experts. A row on one that is not named is left out. Without any all rows
             are on that of ``encoder``, and those that differ in it alone are one.
-        training: how every run is trained; its seed is replaced.
-        cases: what is different for some systems and data sets.
     """
 
-    home: DatasetSplits | None = None
-    away: DatasetSplits | None = None
-    data: Mapping[str, DatasetSplits] = field(default_factory=dict)
+    home: DatasetSplits | None = None  # for tables whose own data set is not in ``data``
+    away: DatasetSplits | None = None  # another one, for tables about transfer
+    data: Mapping[str, DatasetSplits] = field(default_factory=dict)  # by name in tables.toml
     questions: QuestionSplits | None = None
     encoders: Mapping[EncoderKind, str] = field(default_factory=dict)
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
-    training: TrainingConfig = field(default_factory=TrainingConfig)
+    training: TrainingConfig = field(default_factory=TrainingConfig)  # its seed is replaced
     cases: tuple[Override, ...] = ()
 
     def __post_init__(self) -> None:

@@ -54,34 +54,21 @@ _KEY = re.compile("[0-9a-f]{20}")  # it names files
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """The result of one run of a row, which is ``variant``.
+    """The result of one run of a row."""
 
-    Attributes:
-        scores: percents and ranks by name; names on other data sets begin with their title.
-        epoch: that was chosen on the validation set, where it scored ``validation``.
-        seconds: time from the first training step to the checkpoint, since the run last began.
-        milliseconds: time that the scores of all pairs of the test set take once they are coded,
-            the fastest of three.
-        corrected: the same as ``scores`` after DSL.
-        key: name of the run among those that are kept, with its ranks; empty without ranks.
-        curve: score on the validation set after each epoch.
-        tests: title of each test set, that of the training's data set first.
-        data: digest of the ids and captions of all sets; empty in files of before.
-    """
-
-    variant: str
+    variant: str  # name of the row
     seed: int
-    scores: Scores
-    epoch: int
-    validation: float
-    parameters: int
-    seconds: float
-    milliseconds: float = 0.0
-    corrected: Scores = field(default_factory=dict)
-    key: str = ""
-    curve: Sequence[float] = ()
-    tests: Sequence[str] = ()
-    data: str = ""
+    scores: Scores  # percents and ranks by name; on other data sets after their title
+    epoch: int  # that was chosen
+    validation: float  # its score
+    parameters: int  # numbers that were trained
+    seconds: float  # from the first training step to the checkpoint, since it last began
+    milliseconds: float = 0.0  # that the scores of all coded test pairs take, the least of three
+    corrected: Scores = field(default_factory=dict)  # the scores after DSL
+    key: str = ""  # its name among those that are kept, with its ranks; empty without ranks
+    curve: Sequence[float] = ()  # score on the validation set after each epoch
+    tests: Sequence[str] = ()  # title of each test set, that of the training's data set first
+    data: str = ""  # digest of the ids and captions of all sets; empty in files of before
 
 
 def digest(values: Any) -> str:
@@ -357,26 +344,17 @@ AMBIGUITY = "known ambiguity"  # of synthetic data: the logarithm of the number 
 class RunRanks:
     """Ranks and uncertainties of each query of a test set, by one run.
 
-    Attributes:
-        queries: name of each caption, see `query_names`.
-        texts: rank of the own video of each caption.
-        videos: rank of the own captions of each video.
-        first: number of the video that each caption finds first.
-        right: whether that video fits the caption: on synthetic data by ground truth, elsewhere
-            only the caption's own video does.
-        doubts: uncertainties of each caption, by name; higher is less sure.
-        fitting_texts: rank of the best video that fits each caption; of synthetic data alone, and
-            None in files of before.
-        fitting_videos: rank of the best caption that fits each video, likewise.
+    Of synthetic data also the ranks of the best video that fits each caption, and of the best
+    caption that fits each video; None in files of before.
     """
 
-    queries: Sequence[str]
+    queries: Sequence[str]  # see `query_names`
     owner: Int[np.ndarray, " captions"]
-    texts: Float[np.ndarray, " captions"]
-    videos: Float[np.ndarray, " videos"]
-    first: Int[np.ndarray, " captions"]
-    right: Bool[np.ndarray, " captions"]
-    doubts: Mapping[str, Float[np.ndarray, " captions"]] = field(default_factory=dict)
+    texts: Float[np.ndarray, " captions"]  # rank of the own video of each caption
+    videos: Float[np.ndarray, " videos"]  # rank of the own captions of each video
+    first: Int[np.ndarray, " captions"]  # number of the video that each caption finds first
+    right: Bool[np.ndarray, " captions"]  # whether that video fits it, see `relevance`
+    doubts: Mapping[str, Float[np.ndarray, " captions"]] = field(default_factory=dict)  # by name
     fitting_texts: Float[np.ndarray, " captions"] | None = None
     fitting_videos: Float[np.ndarray, " videos"] | None = None
 

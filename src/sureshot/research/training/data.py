@@ -327,10 +327,8 @@ TrainedEncoder = ClipEncoder | SmallEncoder | TunedBundled  # those whose weight
 class TrainingFrames:
     """Reads the frames of a video for one epoch.
 
-    Attributes:
-        kept: folder where frames are kept as they are before a change by chance, so that each
-            video is decoded once, or once per epoch where chance decides which frames; None
-            decodes each time.
+    They are ``kept`` in a folder as they are before a change by chance, so that each video is
+    decoded once, or once per epoch where chance decides which frames; None decodes each time.
     """
 
     encoder: TrainedEncoder

@@ -57,21 +57,15 @@ class TrainingResult:
 
 @dataclass(frozen=True, slots=True)
 class StepProgress:
-    """Where a run is after a step; steps and epochs count from 1, through the whole run.
-
-    Attributes:
-        losses: the objective as ``loss`` and its named, unweighted parts.
-        gradient: length of the gradient before it was clipped.
-        rate: of stem and system.
-    """
+    """Where a run is after a step; steps and epochs count from 1, through the whole run."""
 
     epoch: int
     epochs: int
     step: int
     steps: int
-    losses: Mapping[str, float]
-    gradient: float
-    rate: float
+    losses: Mapping[str, float]  # the objective as ``loss`` and its named, unweighted parts
+    gradient: float  # length before it was clipped
+    rate: float  # of stem and system
     seconds: float = 0.0
 
 

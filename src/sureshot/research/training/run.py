@@ -495,18 +495,13 @@ _FEW = 32  # videos that a frozen encoder encodes for the measurement
 
 @dataclass(frozen=True, slots=True)
 class WeightGroup:
-    """Weights of the ``encoder`` or the ``system`` that share a learning rate and a decay.
-
-    Attributes:
-        rate: full learning rate; 0 for weights that stay as they are.
-        weights: numbers of all tensors together.
-    """
+    """Weights of the ``encoder`` or the ``system`` that share a learning rate and a decay."""
 
     part: str
-    rate: float
+    rate: float  # the full one; 0 for weights that stay as they are
     decay: float
     tensors: int
-    weights: int
+    weights: int  # numbers of all tensors together
 
 
 @dataclass(frozen=True, slots=True)

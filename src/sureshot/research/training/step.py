@@ -35,15 +35,12 @@ _FIX = "Lower training.rate, or leave out what is wrong with the data."
 class StepOptions:
     """How gradients are computed, the same for all steps of a run.
 
-    Attributes:
-        micro_batch: pairs embedded with a graph at once; None embeds the whole batch.
-        precision: number format of the networks; weights, losses and codes are 32-bit.
-        seed: with the number of the step it gives the step's random numbers, so that nothing has
-            to be remembered for a run to go on where it was stopped.
+    The seed and the number of a step give its random numbers, so that nothing has to be remembered
+    for a run to go on where it was stopped.
     """
 
-    micro_batch: int | None = None
-    precision: Precision = "float32"
+    micro_batch: int | None = None  # pairs embedded with a graph at once; None is the whole batch
+    precision: Precision = "float32"  # of the networks; weights, losses and codes are 32-bit
     device: torch.device = field(default_factory=lambda: torch.device("cpu"))
     seed: int = 0
 

@@ -69,17 +69,12 @@ _DEFAULTS = {"epochs": 5, "batch": 32, "captions": "all"}  # of [training]
 
 @dataclass(frozen=True, slots=True)
 class HeadConfig(Ranged):
-    """Settings of the head.
-
-    Attributes:
-        dropout: of its hidden layer.
-        answers: size of a vocabulary made of training answers; one that is given is taken whole.
-    """
+    """Settings of the head; a vocabulary that is given is taken whole."""
 
     key = "head"
 
-    dropout: Annotated[float, Within(0, 0.99)] = 0.1
-    answers: Annotated[int, Within(2, 1_000_000)] = 1000
+    dropout: Annotated[float, Within(0, 0.99)] = 0.1  # of its hidden layer
+    answers: Annotated[int, Within(2, 1_000_000)] = 1000  # a vocabulary of so many is made
 
 
 class AnswerHead(nn.Module):
@@ -323,7 +318,6 @@ class AnswerRecipe(RecipeFile, Ranged):
     """One training run.
 
     Attributes:
-        val: the questions a checkpoint is chosen on, by the share that is answered right.
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
@@ -331,11 +325,10 @@ class AnswerRecipe(RecipeFile, Ranged):
             leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
             0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
             a third of the training videos; without the losses it is 29.2 %.
-        training: how weights are fitted. ``metric`` has no meaning here.
     """
 
     train: QuestionRecipe
-    val: ValidationQuestions | None = None
+    val: ValidationQuestions | None = None  # a checkpoint is chosen by the share that is right
     retrieval: Path | None = None
     frozen: bool = False
     system_weight: Annotated[float, Within(0, 1000)] = 0.1
@@ -343,6 +336,7 @@ class AnswerRecipe(RecipeFile, Ranged):
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)
     head: HeadConfig = field(default_factory=HeadConfig)
+    # Its ``metric`` has no meaning here.
     training: TrainingConfig = field(default_factory=lambda: build(TrainingConfig, _DEFAULTS))
 
     def __post_init__(self) -> None:

@@ -79,14 +79,11 @@ def cross_fitted(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predictions:
-    """What was predicted of each query, and which of its first results are relevant.
+    """What was predicted of each query, and which of its first ten results are relevant.
 
-    Attributes:
-        known: probability that each of the first ten results is right, known that its video is
-            there.
-        first, here, called: probability that the first result is right and that its video is there,
-            where that is not known; and whether the answer is called absent. Each query is asked
-            with all videos, in row 0, and with its own taken away, in row 1.
+    The probability that each of these is right, ``known`` that its video is there; that the
+    ``first`` is right and that its video is ``here``, where that is not known; and whether the
+    answer is ``called`` absent, with all videos, in row 0, and with its own taken away, in row 1.
     """
 
     known: Float64[np.ndarray, "queries results"]

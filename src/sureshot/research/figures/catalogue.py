@@ -179,8 +179,7 @@ def plot(
 ) -> Plot:
     """Draw a figure of the papers for a trained model.
 
-    The arguments that describe the split, and ``frames``, ``device`` and ``cache``, are those of
-    `sureshot.research.evaluation.evaluate`.
+    Arguments that are not listed are those of `sureshot.research.evaluation.evaluate`.
 
     Args:
         models: folder of a checkpoint, or an encoder's name; ``epochs`` draws several.

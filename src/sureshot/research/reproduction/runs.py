@@ -367,11 +367,10 @@ def ranks_of(
 ) -> RunRanks:
     """The ranks of a matrix of scores, higher being better, with doubts that any scores have.
 
-    To the model's own ``doubts`` are added ``best score``, minus the highest score of a caption,
-    ``softmax entropy``, that of its scores in units of their mean deviation, and `PERCENT`, the
-    probability that the first hit is wrong, from ``percent``, that it is right. On synthetic data
-    also `AMBIGUITY` and ``Bayes``, the chance that the best scorer's first hit is not the caption's
-    own video.
+    To the model's own are added ``best score``, minus the highest score of a caption, ``softmax
+    entropy``, that of its scores in units of their mean deviation, and `PERCENT`, the probability
+    that the first hit is wrong, from ``percent``, that it is right. On synthetic data also
+    `AMBIGUITY` and ``Bayes``, the chance that the best scorer's first hit is not its own video.
     """
     owner = split.owner()
     spread = max(float(scores.std(1).mean()), 1e-12)

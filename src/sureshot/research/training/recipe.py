@@ -48,26 +48,22 @@ class EncoderRecipe(Ranged):
     """What encodes texts and frames.
 
     Attributes:
-        name: what `sureshot.models.encoders.load_encoder` takes.
-        frames: frames sampled from each video.
         sampling: which frames: ``uniform``, ``spread``, ``segments`` or ``head``, see
             `sureshot.media.sampling_rule.Sampling`.
-        fps: frames per second that are sampled from; None is all.
         words: tokens of a text that are read, special ones included; None reads as many as the
             encoder can. Only an encoder that is trained too can be held to fewer.
-        device: torch device; None takes a GPU where there is one.
         tuned: whether the encoder is trained too, end to end: CLIP, SigLIP, ``small``, or the upper
             ends of ``bundled``.
     """
 
     key: ClassVar[str] = "encoder"
 
-    name: str = "bundled"
-    frames: Annotated[int, Within(1, 64)] = 12
+    name: str = "bundled"  # what `sureshot.models.encoders.load_encoder` takes
+    frames: Annotated[int, Within(1, 64)] = 12  # of each video
     sampling: SamplingKind = "uniform"
-    fps: Annotated[float | None, Within(0.001, 1000.0)] = None
+    fps: Annotated[float | None, Within(0.001, 1000.0)] = None  # sampled from; None is all
     words: Annotated[int | None, Within(3, 1000)] = None
-    device: str | None = None
+    device: str | None = None  # of torch; None takes a GPU where there is one
     tuned: bool = False
 
     def __post_init__(self) -> None:
@@ -95,28 +91,17 @@ class TrainingConfig(Ranged):
     """How weights are fitted.
 
     Attributes:
-        epochs: passes over the videos.
-        batch: most pairs of a batch, over all processes.
         captions: ``one`` random caption of each video an epoch, or ``all`` of them; None is all
             with an encoder that is trained too, as in the papers, and one otherwise.
-        rate: learning rate of stem and system.
-        encoder_rate: learning rate of a tuned encoder.
         uncertainty_rate: learning rate of what DVTR learns the uncertainty of pairs with; None is
             ``rate``.
         optimizer: ``adamw``; ``bert_adam`` as in the codes of CLIP4Clip, UATVR and DUQ, or
             ``hugging_face`` as in those of X-Pool and T-MASS, each with its own schedule.
-        weight_decay: decay of weights; the optimiser decides of which.
-        warmup: share of all steps in which the rate rises.
-        clip: longest gradient; 0 leaves all as they are.
         micro_batch: pairs embedded with a graph at once, for a batch that does not fit into memory.
         precision: number format of the networks in training; weights are 32-bit. ``float16`` is
             that of a tuned encoder alone, as in the papers' codes, with gradients scaled to fit it.
-        save_every: steps after which the run can go on where it is stopped; 0 is a whole epoch.
-        seed: number that first weights, batches and noise come from.
         keep: the checkpoint with the ``best`` score on the validation set or the ``last`` one;
             None is the best where there is a validation set.
-        metric: the score: sum of R@1, 5 and 10 both ways, or R@1 from text to video.
-        workers: threads that decode videos for a tuned encoder.
         sampling: which frames a tuned encoder is trained on, such as ``random`` or ``phase``; None
             is those of ``encoder.sampling``.
         augment: how frames are changed for a tuned encoder: not at all; ``crop_flip``, one random
@@ -130,22 +115,22 @@ class TrainingConfig(Ranged):
     key: ClassVar[str] = "training"
 
     epochs: Annotated[int, Within(1, 100_000)] = 10
-    batch: Annotated[int, Within(2, 1_000_000)] = 128
+    batch: Annotated[int, Within(2, 1_000_000)] = 128  # most pairs, over all processes
     captions: Captions | None = None
-    rate: Annotated[float, Within(0.0, 10.0)] = 1e-4
-    encoder_rate: Annotated[float, Within(0.0, 10.0)] = 1e-7
+    rate: Annotated[float, Within(0.0, 10.0)] = 1e-4  # of stem and system
+    encoder_rate: Annotated[float, Within(0.0, 10.0)] = 1e-7  # of a tuned encoder
     uncertainty_rate: Annotated[float | None, Within(0.0, 10.0)] = None
     optimizer: Optimizer = "adamw"
-    weight_decay: Annotated[float, Within(0.0, 10.0)] = 0.2
-    warmup: Annotated[float, Within(0.0, 1.0)] = 0.1
-    clip: Annotated[float, Within(0.0, 1e9)] = 1.0
+    weight_decay: Annotated[float, Within(0.0, 10.0)] = 0.2  # the optimiser decides of which
+    warmup: Annotated[float, Within(0.0, 1.0)] = 0.1  # share of all steps in which the rate rises
+    clip: Annotated[float, Within(0.0, 1e9)] = 1.0  # longest gradient; 0 leaves all as they are
     micro_batch: Annotated[int | None, Within(1, 1_000_000)] = None
     precision: Precision = "float32"
-    save_every: Annotated[int, Within(0, 1_000_000_000)] = 0
-    seed: Annotated[int, Within(0, 2**63 - 1)] = 0
+    save_every: Annotated[int, Within(0, 1_000_000_000)] = 0  # steps; 0 is a whole epoch
+    seed: Annotated[int, Within(0, 2**63 - 1)] = 0  # of first weights, batches and noise
     keep: Literal["best", "last"] | None = None
-    metric: Literal["rsum", "r1"] = "rsum"
-    workers: Annotated[int, Within(1, 256)] = 4
+    metric: Literal["rsum", "r1"] = "rsum"  # sum of R@1, 5 and 10 both ways; R@1 text to video
+    workers: Annotated[int, Within(1, 256)] = 4  # threads that decode videos for a tuned encoder
     sampling: SamplingKind | None = None
     augment: Augment = "none"
     keep_frames: bool = False
@@ -256,18 +241,13 @@ class ValidationRecipe(SplitRecipe):
 class Recipe(RecipeFile):
     """One training run.
 
-    Attributes:
-        train: sets that are trained on together.
-        system: ``name`` of the system and its own settings.
-        val: the set a checkpoint is chosen on.
-        hold_out: videos taken out of the first training set to choose a checkpoint on, drawn by
-            the seed; for data sets that have no validation set.
-        stem: map from the encoder's space to the system's.
+    ``hold_out`` videos are taken out of the first training set to choose a checkpoint on, drawn by
+    the seed; for data sets that have no validation set.
     """
 
-    train: tuple[SplitRecipe, ...]
-    system: Mapping[str, object]
-    val: ValidationRecipe | None = None
+    train: tuple[SplitRecipe, ...]  # trained on together
+    system: Mapping[str, object]  # its ``name`` and its own settings
+    val: ValidationRecipe | None = None  # a checkpoint is chosen on it
     hold_out: int = 0
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)

@@ -20,6 +20,7 @@ from sureshot.research.training.loop import (
     MODEL,
     PLOT,
     STATE,
+    TrainState,
     draw,
     fit,
     load_state,
@@ -68,15 +69,14 @@ class Run:
             torch.rand(7)  # what validation draws must not reach the training
             return next(scores)
 
+        resume = more.pop("resume", False)
         return fit(
-            net,
-            self.pairs,
-            self.config,
+            TrainState(net, self.pairs, self.config, **more),
             self.folder,
             save=save,
             validate=None if scores is None else validate,
             on_step=told,
-            **more,
+            resume=resume,
         )
 
     def kept(self):

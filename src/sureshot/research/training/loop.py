@@ -15,6 +15,7 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
+from torch.amp import GradScaler
 
 from sureshot.errors import NotFiniteError, SureshotError, option
 from sureshot.files import replace_file, replace_folder, restore_folder, write_text
@@ -25,7 +26,7 @@ from sureshot.research.training.data import Pairs, count, plan
 from sureshot.research.training.distributed import broadcast, rank, same_start, world
 from sureshot.research.training.optim import multiplier, new_optimiser
 from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.step import StepOptions, gradients, new_scaler, update
+from sureshot.research.training.step import StepOptions, gradients, update
 from sureshot.settings import parse_json, to_values
 
 try:
@@ -70,11 +71,14 @@ class StepProgress:
 
 
 class TrainState:
-    """What all steps of a run share; arguments as of `fit`.
+    """What all steps of a run share: ``modules`` are all that is trained, ``steps`` of an epoch.
 
-    Attributes:
-        modules: all that is trained.
-        steps: steps of an epoch.
+    Args:
+        config: ``workers`` and ``metric`` are for those who make pairs and score.
+        encoder: network that is trained too, if ``pairs`` compute tokens with it.
+        labels: codes of pairs for losses that want more than which text belongs to which
+            video; they join the codes of the texts.
+        fixed: more settings that must not change within a run, such as those of the system.
     """
 
     def __init__(
@@ -99,7 +103,8 @@ class TrainState:
             device=next(model.parameters()).device,
             seed=config.seed,
         )
-        self.scaler = new_scaler(self.options)
+        # For the small numbers of float16, which end at 6e-8.
+        self.scaler = GradScaler(self.options.device.type, enabled=config.precision == "float16")
         estimators = model.system.estimators()
         if estimators is not None and config.uncertainty_rate is not None:
             rates.append((estimators, config.uncertainty_rate))
@@ -215,15 +220,14 @@ class TrainState:
                     f"{now.get(name)} now. Set it back, or name another folder."
                 )
         load_state(state, self.modules, self.optimiser)
-        if self.scaler is not None:
-            self.scaler.load_state_dict(values["scaler"])
+        self.scaler.load_state_dict(values.get("scaler", {}))
         return _Counters(**{name: values[name] for name in _Counters._fields})
 
     def keep(self, folder: Path, done: "_Counters") -> None:
         """Write the state that a stopped run goes on from."""
         values = done._asdict() | {"run": self.identity()}
-        if self.scaler is not None:
-            values["scaler"] = self.scaler.state_dict()
+        if scaler := self.scaler.state_dict():
+            values["scaler"] = scaler
         save_state(folder / STATE, self.modules, self.optimiser, values)
 
 
@@ -245,18 +249,13 @@ def _flat(values: Mapping[str, Any], path: str = "") -> dict[str, Any]:
 
 
 def fit(
-    model: Model,
-    pairs: Pairs,
-    config: TrainingConfig,
+    run: TrainState,
     folder: Path,
     *,
     save: Save,
-    validate: Callable[[], float] | None = None,
-    encoder: nn.Module | None = None,
-    labels: Labels | None = None,
+    validate: Callable[[], float] | None,
+    on_step: Callable[[StepProgress], None],
     resume: bool = False,
-    fixed: Mapping[str, Any] | None = None,
-    on_step: Callable[[StepProgress], None] | None = None,
 ) -> TrainingResult:
     """Train a model, in one process or in each of several; it ends with the last weights.
 
@@ -269,30 +268,23 @@ def fit(
     out whole.
 
     Args:
-        config: ``workers`` and ``metric`` are for those who make ``pairs`` and ``validate``.
         folder: the same for all processes.
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
-        encoder: network that is trained too, if ``pairs`` compute tokens with it.
-        labels: codes of pairs for losses that want more than which text belongs to which
-            video; they join the codes of the texts.
-        fixed: more settings that must not change within a run, such as those of the system.
     """
-    run = TrainState(model, pairs, config, encoder, fixed, labels)
-    done = run.begin(folder, resume)
+    done, every = run.begin(folder, resume), run.config.save_every
     steps = done.epoch * run.steps + done.steps
     with open_log(folder / LOG, steps) if rank() == 0 else nullcontext() as log:
-        for epoch in range(done.epoch, config.epochs):
+        for epoch in range(done.epoch, run.config.epochs):
             for step in run.epoch(epoch, done.steps):
                 if log is None:
                     continue
                 entry = to_values(step)
                 del entry["epochs"], entry["steps"]
                 log.write(_line(entry))
-                if on_step is not None:
-                    on_step(step)
-                if config.save_every and step.step % config.save_every == 0:
+                on_step(step)
+                if every and step.step % every == 0:
                     run.keep(folder, done._replace(steps=step.step - epoch * run.steps))
             done = _finish_epoch(run, folder, done, save, validate, log)
     broadcast(None)  # all wait until the files are there

@@ -194,20 +194,16 @@ class Task(ABC):
             if advice := self.model.system.advice(sum(len(split.items) for split in self.splits)):
                 notes.warn(advice)
             with pairs:
+                config, labels, fixed = self.recipe.training, self.labels(), self.fixed()
+                validate = None if held is None else partial(self._validate, held, network, memory)
+                state = loop.TrainState(self.model, pairs, config, network, fixed, labels)
                 fitted = loop.fit(
-                    self.model,
-                    pairs,
-                    self.recipe.training,
+                    state,
                     folder,
                     save=save,
-                    validate=None
-                    if held is None
-                    else partial(self._validate, held, network, memory),
-                    encoder=network,
-                    labels=self.labels(),
-                    resume=resume,
-                    fixed=self.fixed(),
+                    validate=validate,
                     on_step=on_step,
+                    resume=resume,
                 )
             for line in fitted.notes:
                 notes.line(line)

@@ -28,6 +28,7 @@ Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and
 _HALF: Mapping[Precision, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 _NAMED = 8  # pairs named in an error
 _LOSSES = 2**31  # in place of a process's number: the noise of losses, such as dropout in a pooling
+_UNSCALED = GradScaler("cpu", enabled=False)
 _FIX = "Lower training.rate, or leave out what is wrong with the data."
 
 
@@ -53,7 +54,7 @@ def gradients(
     *,
     step: int = 0,
     name: Callable[[int], str] = str,
-    scaler: GradScaler | None = None,
+    scaler: GradScaler = _UNSCALED,
 ) -> dict[str, float]:
     """Add the gradients of a batch's objective to the weights, averaged over all processes.
 
@@ -89,7 +90,7 @@ def gradients(
         losses = system.losses(texts, videos, generator)
     total = objective(losses, system.weights)
     _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
-    torch.autograd.backward([total if scaler is None else scaler.scale(total)])
+    torch.autograd.backward([scaler.scale(total)])
     if cached:
         first = 0
         for part, chunk in enumerate(chunks):
@@ -106,7 +107,7 @@ def update(
     *,
     share: float,
     clip: float | None,
-    scaler: GradScaler | None = None,
+    scaler: GradScaler = _UNSCALED,
 ) -> float:
     """One step of the optimiser with the gradients that are there, which are dropped then.
 
@@ -121,11 +122,10 @@ def update(
     """
     weights = [weight for weight in modules.parameters() if weight.requires_grad]
     average_gradients(weights)
-    if scaler is not None:
-        scaler.unscale_(optimiser)
+    scaler.unscale_(optimiser)
     length = nn.utils.get_total_norm([w.grad for w in weights if w.grad is not None])
     if not torch.isfinite(length):
-        if scaler is not None and scaler.get_scale() > 1:
+        if scaler.get_scale() > 1:
             scaler.step(optimiser)  # sees it, and changes nothing
             scaler.update()
             optimiser.zero_grad()
@@ -142,11 +142,8 @@ def update(
         nn.utils.clip_grads_with_norm_(weights, clip, length)
     for group in optimiser.param_groups:
         group["lr"] = group["rate"] * share
-    if scaler is None:
-        optimiser.step()
-    else:
-        scaler.step(optimiser)
-        scaler.update()
+    scaler.step(optimiser)
+    scaler.update()
     optimiser.zero_grad()
     system.after_step()
     return length.item()
@@ -224,11 +221,6 @@ def _noise(options: StepOptions, *numbers: int) -> Iterator[None]:
 def _autocast(options: StepOptions) -> contextlib.AbstractContextManager[object]:
     half = _HALF.get(options.precision)
     return torch.autocast(options.device.type, half, enabled=half is not None)
-
-
-def new_scaler(options: StepOptions) -> GradScaler | None:
-    """What `gradients` and `update` need for float16, whose small numbers end at 6e-8."""
-    return GradScaler(options.device.type) if options.precision == "float16" else None
 
 
 def _seed(*numbers: int) -> int:

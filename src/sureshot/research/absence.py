@@ -36,17 +36,11 @@ FILES = ("truth.jsonl", "predictions.jsonl")
 
 @dataclass(frozen=True, slots=True)
 class Absence:
-    """What Generalized Moment Retrieval measures, half of the queries having no answer.
+    """What Generalized Moment Retrieval measures, half of the queries having no answer."""
 
-    Attributes:
-        auroc: of the existence score, queries with an answer against those without.
-        rejection_f1: F1 of rejecting those without an answer (Rej-F1).
-        miou_1, miou_5: G-mIoU@1 and G-mIoU@5.
-    """
-
-    auroc: float
-    rejection_f1: float
-    miou_1: float
+    auroc: float  # of the existence score, queries with an answer against those without
+    rejection_f1: float  # of rejecting those without an answer (Rej-F1)
+    miou_1: float  # G-mIoU@1, and @5
     miou_5: float
 
     def text(self) -> str:

@@ -30,16 +30,13 @@ from sureshot.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Right answers among some questions.
+    """Right answers among some questions, or by who answers, and the ends of the interval.
 
-    Attributes:
-        name: which questions, or who answers.
-        value: percent; None where there is no question.
-        low, high: ends of its interval; None for questions about fewer than two videos.
+    There is none for questions about fewer than two videos.
     """
 
     name: str
-    value: float | None
+    value: float | None  # percent; None where there is no question
     low: float | None
     high: float | None
     n: int

@@ -361,44 +361,36 @@ HERE = "P(it is there)"
 class TrustReport:
     """How far answers can be believed; see `measure`.
 
-    Attributes:
-        right: whether the first result of each query is the annotated video.
-        hubness: skewness of the 10-occurrence.
-        nothing: why nothing could be measured; empty if something was.
-        refused: why nothing could be calibrated; then there are only orders.
-        gain: AUROC of ours minus that of the highest similarity.
-        probabilities: of a right first result where the video is there; ``unknown``: where half
-            of the queries are asked without their video, and it is not known which.
-        false_abstention: share of queries whose video is there and that are called absent.
-        existence: P(it is there) of each query, with all videos, in row 0, and without its own.
-        reliability, confidences: bins of each probability, and values of each query, by name.
-        sizes: number of videos in the set of each query, by coverage.
+    ``probabilities`` are of a right first result where the video is there, ``unknown`` those where
+    half of the queries are asked without their video, and it is not known which. In ``existence``,
+    P(it is there), row 0 is asked with all videos and row 1 without the query's own.
     """
 
     title: str
     queries: int
     videos: int
     queried_videos: int
-    right: Bool[np.ndarray, " queries"]
-    hubness: float
+    right: Bool[np.ndarray, " queries"]  # whether the first result is the annotated video
+    hubness: float  # skewness of the 10-occurrence
     resamples: int
     seed: int
     correction: str = ""
-    nothing: str = ""
-    refused: str = ""
+    nothing: str = ""  # why nothing could be measured
+    refused: str = ""  # why nothing could be calibrated; then there are only orders
     calibration: str = ""
     warnings: tuple[str, ...] = ()
     orders: tuple[Order, ...] = ()
-    gain: Interval | None = None
+    gain: Interval | None = None  # AUROC of ours minus that of the highest similarity
     probabilities: tuple[Probability, ...] = ()
     unknown: tuple[Probability, ...] = ()
     places: tuple[PlaceRow, ...] = ()
     sets: tuple[SetRow, ...] = ()
     absent: tuple[AbsentRow, ...] = ()
-    false_abstention: Interval | None = None
+    false_abstention: Interval | None = None  # share of those there that is called absent
     existence: Float[np.ndarray, "2 queries"] | None = None
-    reliability: Mapping[str, Reliability] = field(default_factory=dict)
-    confidences: Mapping[str, PerQuery] = field(default_factory=dict)
+    reliability: Mapping[str, Reliability] = field(default_factory=dict)  # by name
+    confidences: Mapping[str, PerQuery] = field(default_factory=dict)  # by the name of the signal
+    # Number of videos in the set of each query, by coverage.
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
 
     def to_dict(self) -> dict[str, Any]:

@@ -256,23 +256,19 @@ class Override:
     """Settings of some of the runs; of several that apply to a run, a later one wins.
 
     Attributes:
-        systems: systems it is about, ``dvtr+hit`` being DVTR on HiT; none are all of them.
-        data: data sets it is about, as in the plan's ``[data]``; none are all of them.
         recipe: recipe whose settings are taken where none are given here. Without ``systems`` it
             is about the recipe's own, without ``data`` about the data set of the plan that it
             trains on, whose reading (``protocol``) it then decides.
-        protocol: reading of the data set that is trained on; None is that of ``[data]``.
         settings: settings of these systems, also where another one is built on them. A row's own
             win over them, and a row of another ``mode`` takes none of them.
-        encoder: settings in place of those of ``[encoder]``; ``stem`` and ``training`` likewise.
     """
 
-    systems: tuple[str, ...] = ()
-    data: tuple[str, ...] = ()
+    systems: tuple[str, ...] = ()  # it is about; ``dvtr+hit`` is DVTR on HiT; none are all
+    data: tuple[str, ...] = ()  # as in the plan's ``[data]``; none are all
     recipe: Path | None = None
-    protocol: str | None = None
+    protocol: str | None = None  # of what is trained on; None is that of ``[data]``
     settings: Mapping[str, Any] = field(default_factory=dict)
-    encoder: Mapping[str, Any] = field(default_factory=dict)
+    encoder: Mapping[str, Any] = field(default_factory=dict)  # in place of those of ``[encoder]``
     stem: Mapping[str, Any] = field(default_factory=dict)
     training: Mapping[str, Any] = field(default_factory=dict)
 

@@ -425,16 +425,11 @@ def _answers_page(
 
 @dataclass(frozen=True, slots=True)
 class TableCost:
-    """What one table would cost: steps and seconds of the runs that are not done.
-
-    Attributes:
-        runs: its runs, without those of earlier tables.
-        kept: runs that are done.
-    """
+    """What one table would cost: steps and seconds of the runs that are not done."""
 
     name: str
-    runs: int
-    kept: int
+    runs: int  # without those of earlier tables
+    kept: int  # that are done
     steps: int
     seconds: float
 

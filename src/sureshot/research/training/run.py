@@ -53,7 +53,6 @@ class Task(ABC):
     Attributes:
         metric: name of the score that a checkpoint is chosen by.
         system: the retrieval system within the model, which an encoder would be trained with.
-        held: the validation set.
         experts: what was extracted of the videos of all splits beforehand, that of ``held`` last.
         sets: features of ``splits`` by a frozen encoder, once they are there; ``val`` of ``held``.
     """
@@ -505,14 +504,12 @@ class DryRun:
     """Time and memory that a training run is expected to take.
 
     Attributes:
-        pairs: pairs per epoch, as are ``steps``.
-        groups: the weights, those that stay as they are last.
+        pairs, steps: per epoch.
         decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept. Where
             frames are kept, those of the first epoch.
         kept: bytes that kept frames take on disk, of all epochs; 0 if none are kept.
         redrawn: whether each epoch has frames of its own to decode and keep.
-        seconds: time of a step, the median of a few after the first.
-        measured: pairs of a measured step.
+        seconds: time of a step of ``measured`` pairs, the median of a few after the first.
         encoding: seconds that a frozen encoder takes per video; 0 if it is trained too.
         memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
         hours: time of the whole run, without validation.

@@ -13,6 +13,7 @@ import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -35,6 +36,7 @@ from sureshot.models.encoders.base import (
     Cells,
     Encoder,
     FrameFeatures,
+    Images,
     Prepared,
     TextFeatures,
     VideoFeatures,
@@ -175,6 +177,21 @@ class FrameMemory:
     def __init__(self, room: int = 512 * 2**20, folder: Path | None = None) -> None:
         self._room, self._folder = room, folder
         self._kept: dict[Item, Prepared] = {}
+
+    def prepared(
+        self, item: Item, encoder: Encoder, read: Callable[[], Images]
+    ) -> Prepared | VideoError:
+        """The frames of a video, kept or read and prepared now; or why there are none."""
+        if (known := self.get(item)) is not None:
+            return known
+        try:
+            frames = encoder.prepare(read())
+        except VideoError as error:
+            return error
+        except OSError as error:
+            return unreadable(error)
+        self.put(item, frames)
+        return frames
 
     def get(self, item: Item) -> Prepared | None:
         """What is kept of a video."""
@@ -382,19 +399,14 @@ class _VideoEncoder:
                         entries[key] = self.arrays(items[key], features)
 
         with Prefetcher(self._decode) as decoded:
-            order = [item for item in items.values() if self.memory.get(item) is None]
-            place = 0
-            for key, item in items.items():
-                frames: Prepared | VideoError | None = self.memory.get(item)
-                if frames is None:
-                    decoded.want(order[place : place + _AHEAD])
-                    place += 1
-                    frames = decoded.get(item)
+            order = list(items.values())
+            for place, (key, item) in enumerate(items.items()):
+                decoded.want(order[place : place + _AHEAD])
+                frames = decoded.get(item)
                 if isinstance(frames, VideoError):
                     entries[key] = (_Transient if frames.transient else str)(frames)
                     continue
                 prepared[key] = frames
-                self.memory.put(item, frames)
                 flush(_BATCH)
             flush(1)
         return entries
@@ -413,14 +425,9 @@ class _VideoEncoder:
         return arrays
 
     def _decode(self, item: Item) -> Prepared | VideoError:
-        """Prepared frames of an item, or why there are none."""
-        try:
-            size = self.encoder.frame_size
-            return self.encoder.prepare(sampled_frames(item, self.frames, size, self.sampling))
-        except VideoError as error:
-            return error
-        except OSError as error:
-            return unreadable(error)
+        size = self.encoder.frame_size
+        read = partial(sampled_frames, item, self.frames, size, self.sampling)
+        return self.memory.prepared(item, self.encoder, read)
 
 
 def sampled_frames(

@@ -7,6 +7,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
@@ -18,7 +19,6 @@ from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
-from sureshot.media.video import unreadable
 from sureshot.media.workers import Prefetcher
 from sureshot.models.encoders.base import FrameFeatures, Prepared
 from sureshot.models.encoders.clip import ClipEncoder
@@ -201,16 +201,9 @@ class PixelPairs(Pairs):
         """Prepared frames, or why there are none."""
         epoch, video = key
         item = self.items[video]
-        if (known := self._memory.get(item)) is not None:
-            return known
-        try:
-            seen = self._encoder.encoder.prepare(self._read(item, video, epoch))
-        except VideoError as error:
-            return str(error)
-        except OSError as error:
-            return str(unreadable(error))
-        self._memory.put(item, seen)
-        return seen
+        read = partial(self._read, item, video, epoch)
+        found = self._memory.prepared(item, self._encoder.encoder, read)
+        return str(found) if isinstance(found, VideoError) else found
 
     def __exit__(self, *_error: object) -> None:
         self._decoded.close()

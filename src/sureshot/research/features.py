@@ -89,10 +89,8 @@ class FeatureCache:
     ) -> dict[str, Any]:
         """The entries of all keys; those that no shard has are encoded, and kept for good.
 
-        Args:
-            what: what ``progress`` calls the entries.
-            size: entries of a shard, which a stopped run loses at most.
-            unread: arrays to leave on the disk.
+        A stopped run loses a shard, of ``size`` entries, at most; arrays that are ``unread`` stay
+        on the disk.
         """
         entries = self.read(inputs, unread)
         unknown = [key for key in inputs if key not in entries]
@@ -327,7 +325,8 @@ def extract(
     kept = memory or frame_memory(encoder, frames, rule) or FrameMemory(0)
     videos = _VideoEncoder(encoder, frames, rule, cells, kept)
     wanted = dict(zip(keys, split.items, strict=True))
-    place = _cache(cache, encoder, videos.name)
+    patches = "-patches" if cells == "whole" else ""
+    place = _cache(cache, encoder, f"{_sampled(frames, rule)}{patches}")
     if encoder.channels:
         unread = ("patches",) if cells == "none" else ()
         entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress, unread)
@@ -378,12 +377,6 @@ class _VideoEncoder:
     sampling: Sampling
     cells: Cells
     memory: FrameMemory
-
-    @property
-    def name(self) -> str:
-        """What of a video is encoded."""
-        name = _sampled(self.frames, self.sampling)
-        return f"{name}-patches" if self.cells == "whole" else name
 
     def encode(self, items: Mapping[str, Item]) -> dict[str, CachedFeatures]:
         """The entry of each item by its key."""

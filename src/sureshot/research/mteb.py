@@ -12,7 +12,7 @@ import hashlib
 import logging
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,25 +40,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
+@dataclass(eq=False)
 class MtebSearcher:
-    """A model as mteb searches with it; `load` makes one.
+    """A model as mteb searches with it; `load` makes one."""
 
-    Attributes:
-        card: what turns its scores into percentages; None gives the scores as they are.
-    """
-
-    def __init__(
-        self,
-        scorer: Scorer,
-        card: Calibration | None,
-        *,
-        prior: float | None = None,
-        cache: Path | None = None,
-        progress: Progress | None = None,
-    ) -> None:
-        self.scorer, self.card = scorer, card
-        self._prior, self._cache, self._progress = prior, cache, progress or Silent()
-        self._features: SplitFeatures | None = None
+    scorer: Scorer
+    card: Calibration | None  # turns its scores into percentages; None gives them as they are
+    prior: float | None = None
+    cache: Path | None = None
+    progress: Progress = field(default_factory=Silent)
+    _features: SplitFeatures | None = field(default=None, init=False)
 
     @property
     def mteb_model_meta(self) -> "ModelMeta":
@@ -69,7 +60,7 @@ class MtebSearcher:
         scorer, how = self.scorer, {"scores": "similarities"}
         if self.card is not None:
             card = hashlib.sha256(self.card.to_json().encode()).hexdigest()[:12]
-            how = {"scores": "percentages", "card": card, "prior": str(self._prior)}
+            how = {"scores": "percentages", "card": card, "prior": str(self.prior)}
         elif scorer.bank is not None:
             how["bank"] = scorer.bank.digest[:12]
         weights = (home_of(absolute_model(scorer.name)) or expand(scorer.name)) / WEIGHTS
@@ -89,7 +80,7 @@ class MtebSearcher:
         """Decode and encode the videos of a task; those that cannot be read are never found."""
         _check_task(task_metadata)
         ids = [str(name) for name in corpus["id"]]
-        home = self._cache or cache_dir()
+        home = self.cache or cache_dir()
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
             videos = _files(corpus, Path(folder))
@@ -101,8 +92,8 @@ class MtebSearcher:
                 items=items,
                 captions=(),
             )
-            notes = Notes(self._progress)
-            self._features = encode(split, self.scorer, notes, cache=self._cache)
+            notes = Notes(self.progress)
+            self._features = encode(split, self.scorer, notes, cache=self.cache)
         for line in notes.lines:
             _log.warning(line)
 
@@ -120,7 +111,7 @@ class MtebSearcher:
             raise SureshotError("Nothing has been indexed; call index before search.")
         captions = tuple(Caption(text, 0) for text in queries["text"])
         asked = replace(features.split, captions=captions)
-        texts = caption_features(asked, self.scorer.encoder, cache=self._cache)
+        texts = caption_features(asked, self.scorer.encoder, cache=self.cache)
         scores = ranking(self.scorer, features, texts)
         about = known_of(self.scorer, texts)
         column = {item.id: place for place, item in enumerate(features.split.items)}
@@ -141,7 +132,7 @@ class MtebSearcher:
         if self.card is None:
             order = np.argsort(-scores[0], kind="stable")
             return order.tolist(), scores[0, order].tolist()
-        rows, chances = self.card.p_right(scores, about, results=None, prior=self._prior)
+        rows, chances = self.card.p_right(scores, about, results=None, prior=self.prior)
         return rows[0].tolist(), falling(chances[0]).tolist()
 
 
@@ -174,7 +165,7 @@ def load(
     scorer = load_model(name, device)
     check_experts(scorer, None)
     known = _card(scorer, card) if percentages else None
-    return MtebSearcher(scorer, known, prior=prior, cache=cache, progress=progress)
+    return MtebSearcher(scorer, known, prior=prior, cache=cache, progress=progress or Silent())
 
 
 def task_of(split: Split) -> Any:

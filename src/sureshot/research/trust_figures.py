@@ -7,21 +7,7 @@ import numpy as np
 from jaxtyping import Float, Float64
 
 from sureshot.metrics.confidence import aurc, risk_curve
-from sureshot.research.canvas import (
-    BLUE,
-    INK,
-    MUTED,
-    ORANGE,
-    SERIES,
-    SUFFIXES,
-    Style,
-    add_legend,
-    entitle,
-    label_axes,
-    new_figure,
-    number,
-    save_figure,
-)
+from sureshot.research import canvas
 from sureshot.research.trust_report import OURS, TrustReport
 
 if TYPE_CHECKING:
@@ -33,7 +19,7 @@ _CURVE_POINTS = 400  # of a curve at most
 _FEWEST = 10  # queries that a point is about, for its share to say much
 _DASHES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (1, 3)), (0, (8, 3)))
 _MARKS = ("o", "s", "^", "D")
-_SIZES = ((BLUE, "-", "o"), (ORANGE, "--", "s"), (INK, "-.", "^"))
+_SIZES = ((canvas.BLUE, "-", "o"), (canvas.ORANGE, "--", "s"), (canvas.INK, "-.", "^"))
 
 
 def write(report: TrustReport, folder: Path) -> list[Path]:
@@ -46,57 +32,59 @@ def write(report: TrustReport, folder: Path) -> list[Path]:
     ):
         if numbers:
             figure = draw(report)
-            for suffix in SUFFIXES:
+            for suffix in canvas.SUFFIXES:
                 paths.append(folder / f"trust-{name}{suffix}")
-                save_figure(figure, paths[-1])
+                canvas.save_figure(figure, paths[-1])
     return paths
 
 
 def draw_reliability(report: TrustReport) -> "Figure":
     """Share of right answers against the probability given; below it how many queries each has."""
-    figure = new_figure(5.4, width=4.6)
+    figure = canvas.new_figure(5.4, width=4.6)
     top, low = figure.subplots(2, 1, sharex=True, height_ratios=[3.2, 1])
-    top.plot([0, 1], [0, 1], color=MUTED, linestyle="--", linewidth=0.9)
+    top.plot([0, 1], [0, 1], color=canvas.MUTED, linestyle="--", linewidth=0.9)
     shown = sorted(report.reliability.items(), key=lambda item: item[0] != OURS)
     for place, (name, bins) in enumerate(shown):
-        style: Style = {"color": SERIES[place], "marker": _MARKS[place % len(_MARKS)]}
+        style: canvas.Style = {"color": canvas.SERIES[place], "marker": _MARKS[place % len(_MARKS)]}
         if place:
             style |= {"mfc": "white", "linewidth": 0.9, "linestyle": _DASHES[place]}
         many = bins.count >= _FEWEST
         x, y = bins.probability, bins.right
         top.plot(x[many], y[many], label=name, ms=4.5, zorder=5 - place, **style)
         top.plot(x[~many], y[~many], **(style | {"ms": 2.5, "linestyle": "none"}))
-    label_axes(top, "", "share that is right")
+    canvas.label_axes(top, "", "share that is right")
     top.set_ylim(-0.03, 1.03)
-    add_legend(top, loc="upper left")
+    canvas.add_legend(top, loc="upper left")
     name, bins = shown[0]
-    bars = low.bar((bins.low + bins.high) / 2, bins.count, (bins.high - bins.low) * 0.9, color=BLUE)
+    bars = low.bar(
+        (bins.low + bins.high) / 2, bins.count, (bins.high - bins.low) * 0.9, color=canvas.BLUE
+    )
     low.bar_label(bars, fmt="%d", padding=1, fontsize=5.5)
-    label_axes(low, "probability given", "queries")
+    canvas.label_axes(low, "probability given", "queries")
     low.margins(y=0.22)
     low.set_xlim(-0.02, 1.02)
     note = (
         f"dashed: a true probability; small: bins of fewer than {_FEWEST} queries; bars: queries "
         f"of each bin of {name}"
     )
-    return entitle(figure, _title(report), note)
+    return canvas.entitle(figure, _title(report), note)
 
 
 def risk(report: TrustReport) -> "Figure":
     """Share of wrong answers among the surest queries, for every signal, best first."""
-    figure = new_figure(4.0)
+    figure = canvas.new_figure(4.0)
     axes = figure.add_subplot()
     wrong = ~report.right
     ordered = sorted(report.confidences.items(), key=lambda item: aurc(item[1], wrong))
     others = 0
     for name, confidence in ordered:
-        label = f"{name}, {number(aurc(confidence, wrong))}"
+        label = f"{name}, {canvas.number(aurc(confidence, wrong))}"
         x, y = _curve(*risk_curve(confidence, wrong))
         if name == OURS:
-            axes.plot(x, y, color=BLUE, linewidth=2.6, label=label, zorder=5)
+            axes.plot(x, y, color=canvas.BLUE, linewidth=2.6, label=label, zorder=5)
             continue
-        colours = SERIES[1:]
-        style: Style = {
+        colours = canvas.SERIES[1:]
+        style: canvas.Style = {
             "color": colours[others % len(colours)],
             # Whose colour comes again has another dash.
             "linestyle": _DASHES[(others + others // len(colours)) % len(_DASHES)],
@@ -107,39 +95,40 @@ def risk(report: TrustReport) -> "Figure":
         axes.plot(x, y, linewidth=1.0, label=label, **style)
         others += 1
     risk_of_all = float(wrong.mean())
-    axes.axhline(risk_of_all, color=MUTED, linestyle=":", linewidth=0.9)
+    axes.axhline(risk_of_all, color=canvas.MUTED, linestyle=":", linewidth=0.9)
     answered = np.linspace(0.0, 1.0, 101)[1:]
     best = np.maximum(0, 1 - (1 - risk_of_all) / answered)
     axes.fill_between(answered, best, color="0.92", linewidth=0)
-    label_axes(
+    canvas.label_axes(
         axes, "share of the queries that is answered, the surest first", "share that is wrong"
     )
     axes.set_xlim(0, 1)
     axes.set_ylim(bottom=0)
-    place: Style = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "alignment": "left"}
-    add_legend(axes, title="signal, AURC", **place)
+    place: canvas.Style = {"loc": "center left", "bbox_to_anchor": (1.0, 0.5), "alignment": "left"}
+    canvas.add_legend(axes, title="signal, AURC", **place)
     note = "dotted: chance; grey: no order comes lower; lower is better"
-    return entitle(figure, _title(report), note)
+    return canvas.entitle(figure, _title(report), note)
 
 
 def sets(report: TrustReport) -> "Figure":
     """How large the sets are: for every share of the queries, the size that they do not exceed."""
-    figure = new_figure(3.2, width=4.6)
+    figure = canvas.new_figure(3.2, width=4.6)
     axes = figure.add_subplot()
     for (coverage, sizes), (colour, dash, mark) in zip(report.sizes.items(), _SIZES, strict=False):
         ordered = np.sort(sizes).astype(np.float64)
         x, y = _thinned(np.arange(1, len(ordered) + 1) / len(ordered), ordered)
         median = float(np.median(sizes))
-        label = f"{100 * coverage:.0f} %: median {median:.0f}, mean {number(float(sizes.mean()))}"
+        mean = canvas.number(float(sizes.mean()))
+        label = f"{100 * coverage:.0f} %: median {median:.0f}, mean {mean}"
         axes.plot(x, y, color=colour, linestyle=dash, linewidth=1.4, label=label)
         axes.plot([0.5], [median], mark, color=colour, ms=5)
-    axes.axhline(report.videos, color=MUTED, linestyle=":", linewidth=0.9)
+    axes.axhline(report.videos, color=canvas.MUTED, linestyle=":", linewidth=0.9)
     _sized(axes, report.videos)
-    label_axes(axes, "share of the queries", "videos in the set, at most")
+    canvas.label_axes(axes, "share of the queries", "videos in the set, at most")
     axes.set_xlim(0, 1)
-    add_legend(axes, loc="lower right", title="promised coverage")
+    canvas.add_legend(axes, loc="lower right", title="promised coverage")
     note = f"dotted: all {report.videos} videos; markers: half of the queries"
-    return entitle(figure, _title(report), note)
+    return canvas.entitle(figure, _title(report), note)
 
 
 def _sized(axes: "Axes", videos: int) -> None:

@@ -9,22 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Float64, Int, Integer
 
 from sureshot.errors import SureshotError, option
-from sureshot.metrics.confidence import (
-    Reliability,
-    abstention_nauc,
-    augrc,
-    aurc,
-    auroc_of,
-    brier,
-    ece,
-    ece_floor,
-    excess_aurc,
-    fpr_at_tpr,
-    nll,
-    reliability,
-    risk_at_coverage,
-    squared_errors,
-)
+from sureshot.metrics import confidence
 from sureshot.metrics.hubs import hubness_skewness
 from sureshot.metrics.intervals import (
     Interval,
@@ -292,15 +277,15 @@ def orders(confidences: Mapping[str, PerQuery], graded: Graded) -> tuple[Order, 
     return tuple(
         Order(
             signal=name,
-            auroc=graded.interval(auroc_of(confidence, right)),
-            aurc=aurc(confidence, wrong),
-            excess_aurc=excess_aurc(confidence, wrong),
-            augrc=augrc(confidence, wrong),
-            risk_50=risk_at_coverage(confidence, wrong, 0.5),
-            risk_80=risk_at_coverage(confidence, wrong, 0.8),
-            nauc=abstention_nauc(confidence, right),
+            auroc=graded.interval(confidence.auroc_of(values, right)),
+            aurc=confidence.aurc(values, wrong),
+            excess_aurc=confidence.excess_aurc(values, wrong),
+            augrc=confidence.augrc(values, wrong),
+            risk_50=confidence.risk_at_coverage(values, wrong, 0.5),
+            risk_80=confidence.risk_at_coverage(values, wrong, 0.8),
+            nauc=confidence.abstention_nauc(values, right),
         )
-        for name, confidence in confidences.items()
+        for name, values in confidences.items()
     )
 
 
@@ -312,11 +297,11 @@ def probabilities(
     return tuple(
         Probability(
             signal=name,
-            brier=graded.interval(mean_of(squared_errors(probability, right))),
-            brier_of_base_rate=brier(np.full(len(right), right.mean()), right),
-            nll=nll(probability, right),
-            ece=ece(probability, right),
-            ece_floor=ece_floor(probability, graded.rng),
+            brier=graded.interval(mean_of(confidence.squared_errors(probability, right))),
+            brier_of_base_rate=confidence.brier(np.full(len(right), right.mean()), right),
+            nll=confidence.nll(probability, right),
+            ece=confidence.ece(probability, right),
+            ece_floor=confidence.ece_floor(probability, graded.rng),
         )
         for name, probability in predicted.items()
     )
@@ -388,7 +373,7 @@ class TrustReport:
     absent: tuple[AbsentRow, ...] = ()
     false_abstention: Interval | None = None  # share of those there that is called absent
     existence: Float[np.ndarray, "2 queries"] | None = None
-    reliability: Mapping[str, Reliability] = field(default_factory=dict)  # by name
+    reliability: Mapping[str, confidence.Reliability] = field(default_factory=dict)  # by name
     confidences: Mapping[str, PerQuery] = field(default_factory=dict)  # by the name of the signal
     # Number of videos in the set of each query, by coverage.
     sizes: Mapping[float, Int[np.ndarray, " queries"]] = field(default_factory=dict)
@@ -582,7 +567,7 @@ def measure(
     both = graded.twice(np.concatenate([graded.right, np.zeros(len(owner), bool)]))
     unknown = {OURS: found.first.ravel()}
     best, gone = scores.max(1), np.where(relevant, -np.inf, scores).max(1)
-    own, theirs = auroc_of(ours, graded.right), auroc_of(best, graded.right)
+    own, theirs = confidence.auroc_of(ours, graded.right), confidence.auroc_of(best, graded.right)
     inside = {
         coverage: members
         for coverage in COVERAGES
@@ -610,8 +595,8 @@ def measure(
         false_abstention=graded.share(found.called[0]),
         existence=found.here,
         reliability={
-            **{name: reliability(p, graded.right) for name, p in predicted.items()},
-            f"{OURS}, half absent": reliability(unknown[OURS], both.right),
+            **{name: confidence.reliability(p, graded.right) for name, p in predicted.items()},
+            f"{OURS}, half absent": confidence.reliability(unknown[OURS], both.right),
         },
         confidences=confidences,
         sizes={coverage: members.sum(1) for coverage, members in inside.items()},
@@ -626,8 +611,8 @@ def _absent_row(signal: str, asked: Float[np.ndarray, "2 queries"], graded: Grad
     cut = np.sort(present)[int(_PASSED_OVER * len(present))]
     return AbsentRow(
         signal=signal,
-        auroc=graded.twice(there == 1).interval(auroc_of(values, there)),
-        fpr_95=fpr_at_tpr(values, there),
+        auroc=graded.twice(there == 1).interval(confidence.auroc_of(values, there)),
+        fpr_95=confidence.fpr_at_tpr(values, there),
         caught=float((absent < cut).mean()),
     )
 

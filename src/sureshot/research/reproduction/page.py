@@ -15,15 +15,7 @@ from sureshot.errors import SureshotError
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import Row, rows_of_table
 from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, load_system
-from sureshot.research.canvas import (
-    BLUE,
-    NORMAL,
-    entitle,
-    label_axes,
-    new_figure,
-    save_figure,
-    words,
-)
+from sureshot.research import canvas
 from sureshot.research.reproduction.plan import (
     HOME,
     Table,
@@ -82,7 +74,7 @@ def write_page(
     except SureshotError:  # no matplotlib: the page is of use without a picture
         return [text, numbers, about]
     for path in pictures:
-        save_figure(figure, path)
+        canvas.save_figure(figure, path)
     return [text, numbers, about, *pictures]
 
 
@@ -233,8 +225,8 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
     """R@1 of each row that ran, a panel per test set."""
     rows = _by_row(table, runs)
     done = [variant for variant in reversed(table.variants) if variant.name in rows]
-    titles = [words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
-    figure = new_figure(1.2 + 0.32 * len(done) + 0.13 * max(map(len, titles)), width=_WIDE)
+    titles = [canvas.words(f"tested on {test}", _NAMED / len(tests)) for test in tests]
+    figure = canvas.new_figure(1.2 + 0.32 * len(done) + 0.13 * max(map(len, titles)), width=_WIDE)
     panels = figure.subplots(1, len(tests), sharey=True, squeeze=False)[0]
     for place, (axes, title) in enumerate(zip(panels, titles, strict=True)):
         name = "R@1" if place == 0 else f"{tests[place]}: R@1"
@@ -242,18 +234,20 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
             values = [run.scores[name] for run in rows[variant.name]]
             style = {"marker": "s", "mfc": "white"} if variant.control else {"marker": "o"}
             axes.plot(values, [height] * len(values), "o", color="0.6", ms=4, zorder=2)
-            axes.plot([np.mean(values)], [height], color=BLUE, ms=7, zorder=3, **style)
-        axes.set_title("\n".join(title), fontsize=NORMAL)
-        label_axes(axes, "R@1, text to video, %", "")
+            axes.plot([np.mean(values)], [height], color=canvas.BLUE, ms=7, zorder=3, **style)
+        axes.set_title("\n".join(title), fontsize=canvas.NORMAL)
+        canvas.label_axes(axes, "R@1, text to video, %", "")
         axes.grid(visible=False, axis="y")
         axes.spines["left"].set_visible(False)
         axes.tick_params(axis="y", length=0)
         axes.margins(x=0.08)
-    names = ["\n".join(words(variant.name, _WIDE - _NAMED - 0.3)) for variant in done]
-    panels[0].set_yticks(range(len(done)), names, fontsize=NORMAL)
+    names = ["\n".join(canvas.words(variant.name, _WIDE - _NAMED - 0.3)) for variant in done]
+    panels[0].set_yticks(range(len(done)), names, fontsize=canvas.NORMAL)
     panels[0].set_ylim(-0.7, len(done) - 0.3)
     control = "; hollow squares: controls" if any(variant.control for variant in done) else ""
-    return entitle(figure, table.title, f"small dots: seeds; large marks: their mean{control}")
+    return canvas.entitle(
+        figure, table.title, f"small dots: seeds; large marks: their mean{control}"
+    )
 
 
 def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:

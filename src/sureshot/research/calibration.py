@@ -14,15 +14,7 @@ from sureshot.models.load import Scorer, load
 from sureshot.models.model_card import model_card
 from sureshot.paths import absolute, exists_at, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.evaluation import (
-    check_experts,
-    encode,
-    read_source,
-    shared_videos,
-    source_of,
-    training_splits,
-    warn_of_chosen,
-)
+from sureshot.research import evaluation
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.queries import by_words, kinds
 from sureshot.research.scores import known_of, ranking
@@ -70,15 +62,15 @@ def calibrate(
     notes = Notes(progress or Silent())
     scorer = load(model, device)
     data, place = _place(reference, root)
-    source = source_of(data, place, split, protocol, videos, ids, label, experts)
-    check_experts(scorer, source.experts)
+    source = evaluation.source_of(data, place, split, protocol, videos, ids, label, experts)
+    evaluation.check_experts(scorer, source.experts)
     file = None
     if save:
         file = card_of_model(scorer) if to is None else absolute(to)
-    tested = read_source(source, notes)
+    tested = evaluation.read_source(source, notes)
     check_unseen(scorer, tested)
-    warn_of_chosen(scorer, tested, notes)
-    features = encode(tested, scorer, notes, cache=cache)
+    evaluation.warn_of_chosen(scorer, tested, notes)
+    features = evaluation.encode(tested, scorer, notes, cache=cache)
     kinds_asked = asked(scorer, features, cache)
     card = fit_card(
         kinds_asked,
@@ -158,7 +150,7 @@ def check_unseen(scorer: Scorer, split: Split) -> None:
 
     On those it is right far more often than on any others, and would promise that.
     """
-    for shared in shared_videos(lambda: training_splits(scorer), split):
+    for shared in evaluation.shared_videos(lambda: evaluation.training_splits(scorer), split):
         raise SureshotError(
             f"{scorer.name} cannot be calibrated on what it was trained on. {shared}"
         )

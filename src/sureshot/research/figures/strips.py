@@ -16,12 +16,7 @@ from sureshot.datasets.split import Item
 from sureshot.datasets.synthetic import PER_SCENE, frames_of, read_part, truth_of
 from sureshot.errors import SureshotError, VideoError, option
 from sureshot.media.sampling_rule import Sampling
-from sureshot.metrics.hubs import (
-    dual_softmax,
-    inverted_softmax,
-    nearest_neighbour_normalised,
-    querybank_norm,
-)
+from sureshot.metrics import hubs
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders.base import HasWords
 from sureshot.research.canvas import (
@@ -387,10 +382,10 @@ _TOP_RANKS = 4
 _PLAIN = "similarity"
 _OWN = {"score": "score", "printed": "printed score"}  # of DUQ, against its plain similarity
 _CORRECTED: Mapping[str, Callable[..., np.ndarray]] = {
-    "dsl": dual_softmax,
-    "inverted_softmax": inverted_softmax,
-    "qb_norm": querybank_norm,
-    "nnn": nearest_neighbour_normalised,
+    "dsl": hubs.dual_softmax,
+    "inverted_softmax": hubs.inverted_softmax,
+    "qb_norm": hubs.querybank_norm,
+    "nnn": hubs.nearest_neighbour_normalised,
 }
 AFTER = (*_OWN, *_CORRECTED)  # second scores
 

@@ -71,7 +71,13 @@ def evaluated(
         orders.append(best)
         values.append(np.take_along_axis(there, best, 1))
     order, existence = np.concatenate(orders), report.existence.ravel()
-    overlaps = overlap(_moments(split), np.tile(owner, 2), order)
+    # Parts of one file are moments of one video.
+    moments = Moments(
+        video=np.unique([str(item.path) for item in split.items], return_inverse=True)[1],
+        start=np.array([item.start or 0.0 for item in split.items]),
+        end=np.array([np.inf if item.end is None else item.end for item in split.items]),
+    )
+    overlaps = overlap(moments, np.tile(owner, 2), order)
     absent = np.repeat([False, True], len(owner))
     rejected: Bool[np.ndarray, " queries"] = existence < _THRESHOLD
     found = Absence(
@@ -111,12 +117,3 @@ def _write(
     for path, rows in zip(paths, (truth, predictions), strict=True):
         write_text(path, "".join(json.dumps(row) + "\n" for row in rows))
     return paths
-
-
-def _moments(split: Split) -> Moments:
-    """The items of a split; parts of one file are moments of one video."""
-    return Moments(
-        video=np.unique([str(item.path) for item in split.items], return_inverse=True)[1],
-        start=np.array([item.start or 0.0 for item in split.items]),
-        end=np.array([np.inf if item.end is None else item.end for item in split.items]),
-    )

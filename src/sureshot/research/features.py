@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from jaxtyping import Shaped, UInt8
+from jaxtyping import Shaped
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load_file, save_file
 
@@ -429,7 +429,7 @@ def sampled_frames(
     size: FrameSize,
     sampling: Sampling | None = None,
     draw: np.random.Generator | None = None,
-) -> UInt8[np.ndarray, "frames height width 3"]:
+) -> Images:
     """RGB frames of an item, see `sureshot.media.sampling.sample_frames`."""
     return sample_frames(
         item.path, frames, size, start=item.start, end=item.end, sampling=sampling, draw=draw

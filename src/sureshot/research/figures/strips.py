@@ -588,6 +588,8 @@ def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
     )
     strips = []
     for subject, row, heading, label in rows:
+        last = len(row["frames"]) - 1
+        shown = np.linspace(0, last, min(last + 1, _PICTURES)).round().astype(int)
         cells = [
             Cell(
                 item=subject.by_name[row["video"]],
@@ -597,7 +599,7 @@ def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
                 sampling=subject.features.sampling,
                 shade=(row["frames"][at] - low) / ((high - low) or 1.0),
             )
-            for at in _thinned(len(row["frames"]))
+            for at in shown.tolist()
         ]
         learned = ", ".join(
             number(value) + (f" ({_quoted(word)})" if word else "")
@@ -607,11 +609,6 @@ def draw_tokens(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
         label += f"; learned tokens: {learned}" if learned else ""
         strips.append(Strip(heading=heading, cells=cells, label=label))
     return draw_strips(title, strips, _PICTURES)
-
-
-def _thinned(count: int) -> list[int]:
-    """Places at even distances, the first and the last among them."""
-    return np.linspace(0, count - 1, min(count, _PICTURES)).round().astype(int).tolist()
 
 
 def _quoted(word: Numbers | None) -> str:

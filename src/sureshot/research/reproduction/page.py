@@ -139,13 +139,6 @@ def _by_row(table: Table, runs: Sequence[Run]) -> dict[str, list[Run]]:
     return {name: row for name, row in found.items() if row}
 
 
-def _gap(more: Sequence[Run], less: Sequence[Run], name: str) -> str:
-    """What a score of one row has more than that of another, seed by seed; empty without any."""
-    other = {run.seed: run.scores[name] for run in less}
-    gaps = [run.scores[name] - other[run.seed] for run in more if run.seed in other]
-    return spread(gaps, "+") if gaps else ""
-
-
 def _rows(
     table: Table,
     runs: Sequence[Run],
@@ -169,10 +162,12 @@ def _rows(
     most = max(map(len, rows.values()), default=0)
     levels = {one.name: _level(one, printed, prefix) for one in there}
     first = next((level for level in levels.values() if level is not None), None)
+    r1 = f"{prefix}R@1"
+    other = {run.seed: run.scores[r1] for run in rows[control.name]}
     for variant in there:
         row = rows[variant.name]
         few = f" ({counted(len(row), 'seed')})" if len(row) < most else ""
-        gap = _gap(row, rows.get(control.name, ()), f"{prefix}R@1")
+        gaps = [run.scores[r1] - other[run.seed] for run in row if run.seed in other]
         level = levels[variant.name]
         paper = ""
         if level is not None and first is not None:
@@ -181,7 +176,7 @@ def _rows(
             variant.name + few,
             *(spread([run.scores[prefix + name] for run in row]) for name in shown),
             *(spread([measure_of(r.scores, table.metric, prefix) for r in row]) for _ in measured),
-            "" if variant is control else gap,
+            spread(gaps, "+") if gaps and variant is not control else "",
             f"{row[0].parameters / 1e6:.2f} M",
             f"{np.mean([run.seconds for run in row]):.0f}",
             *([paper] if table.protocol else []),

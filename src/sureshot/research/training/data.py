@@ -13,14 +13,14 @@ from typing import Literal
 
 import numpy as np
 import torch
-from jaxtyping import Int, UInt8
+from jaxtyping import Int
 
 from sureshot.datasets import Item, Split
 from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.workers import Prefetcher
-from sureshot.models.encoders.base import FrameFeatures, Prepared
+from sureshot.models.encoders.base import FrameFeatures, Images, Prepared
 from sureshot.models.encoders.clip import ClipEncoder
 from sureshot.models.encoders.experts import Experts, expert_sizes
 from sureshot.models.encoders.small import SmallEncoder
@@ -135,7 +135,7 @@ def _check_finite(part: SplitFeatures) -> None:
 
 
 # Frames of an item, which is the n-th of all videos, in an epoch.
-ReadFrames = Callable[[Item, int, int], UInt8[np.ndarray, "frames height width 3"]]
+ReadFrames = Callable[[Item, int, int], Images]
 
 
 class PixelPairs(Pairs):
@@ -285,7 +285,7 @@ def _deal(
     return np.array(dealt, np.int64)
 
 
-def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3"]) -> None:
+def write_filmstrip(path: Path, frames: Images) -> None:
     """Write frames below each other into one JPEG; a ValueError if they are too many for one."""
     from PIL import Image
 
@@ -298,7 +298,7 @@ def write_filmstrip(path: Path, frames: UInt8[np.ndarray, "frames height width 3
         strip.save(fresh, "JPEG", quality=95, subsampling=0, comment=comment)
 
 
-def read_filmstrip(path: Path) -> UInt8[np.ndarray, "frames height width 3"]:
+def read_filmstrip(path: Path) -> Images:
     """The frames of such a file, a few grey levels from what was written."""
     from PIL import Image
 
@@ -337,9 +337,7 @@ class TrainingFrames:
         drawn = self.sampling.is_drawn or self.augment != "none"
         return not drawn and self.kept is None
 
-    def __call__(
-        self, item: Item, video: int, epoch: int
-    ) -> UInt8[np.ndarray, "frames height width 3"]:
+    def __call__(self, item: Item, video: int, epoch: int) -> Images:
         """RGB frames of an item, the n-th of all videos, in an epoch."""
         drawn = (self.seed, epoch, video)
         draw = np.random.default_rng(drawn)
@@ -364,9 +362,7 @@ class TrainingFrames:
         assert callable(size)
         return np.stack([size(frame) for frame in frames])
 
-    def _keep(
-        self, path: Path, item: Item, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> UInt8[np.ndarray, "frames height width 3"]:
+    def _keep(self, path: Path, item: Item, frames: Images) -> Images:
         """Write the frames of an item, and read them as all later epochs see them."""
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

@@ -73,7 +73,9 @@ def gradients(
     cached = len(chunks) > 1
 
     def embedded(part: int) -> tuple[Codes, Codes]:
-        with _noise(options, step, rank(), part), _autocast(options):
+        half = _HALF.get(options.precision)
+        narrow = torch.autocast(options.device.type, half, enabled=half is not None)
+        with _noise(options, step, rank(), part), narrow:
             texts, videos = embed(chunks[part])
         return _single(texts), _single(videos)
 
@@ -81,8 +83,9 @@ def gradients(
         parts = [embedded(part) for part in range(len(chunks))]
     # All codes of texts, all codes of videos.
     sides = [rows_of(joined(list(side)), slice(len(own))) for side in zip(*parts, strict=True)]
-    if cached:
-        sides = [_leaves(side) for side in sides]
+    if cached:  # they start a graph, so that the loss can be differentiated at them
+        for tensor in (tensor for side in sides for tensor in side.values()):
+            tensor.requires_grad_(tensor.is_floating_point())
     texts, videos = (gathered(side) for side in sides)
     # On the processor, so that a seed gives the same noise on any device.
     generator = torch.Generator().manual_seed(_seed(options.seed, step))
@@ -157,14 +160,6 @@ def _single(codes: Codes) -> Codes:
     }
 
 
-def _leaves(codes: Codes) -> Codes:
-    """The codes as the start of a graph, so that the loss can be differentiated at them."""
-    return {
-        name: tensor.requires_grad_() if tensor.is_floating_point() else tensor
-        for name, tensor in codes.items()
-    }
-
-
 def _pass_on(again: Codes, whole: Codes, first: int) -> None:
     """Pass the gradient at the codes of the batch on to what made those of a micro-batch."""
     tensors, grads = [], []
@@ -216,11 +211,6 @@ def _noise(options: StepOptions, *numbers: int) -> Iterator[None]:
             with torch.cuda.device(options.device):
                 torch.cuda.manual_seed(seed)
         yield
-
-
-def _autocast(options: StepOptions) -> contextlib.AbstractContextManager[object]:
-    half = _HALF.get(options.precision)
-    return torch.autocast(options.device.type, half, enabled=half is not None)
 
 
 def _seed(*numbers: int) -> int:

@@ -51,7 +51,8 @@ class Subject:
         return self.features.split.items
 
     @property
-    def _system(self) -> System | None:
+    def system(self) -> System | None:
+        """That of the model; None of an encoder alone."""
         return None if self.scorer.model is None else self.scorer.model.system
 
     @cached_property
@@ -94,36 +95,36 @@ class Subject:
     def matrices(self, queries: Sequence[int]) -> dict[str, Float[np.ndarray, "chosen videos"]]:
         """The score, and all other values that the system gives a pair, by name."""
         found = {"score": self.scores[list(queries)]}
-        if self._system is not None:
+        if self.system is not None:
             with torch.no_grad():
-                more = self._system.matrices(self.text_codes(queries), self._videos)
+                more = self.system.matrices(self.text_codes(queries), self._videos)
             found |= {name: matrix.cpu().numpy() for name, matrix in more.items()}
         return found
 
     @cached_property
     def measures(self) -> dict[str, Float[np.ndarray, " items"]]:
         """Measures of each query or video; their names begin with ``text`` or ``video``."""
-        if self._system is None:
+        if self.system is None:
             return {}
         every = range(len(self.captions))
         with torch.no_grad():
-            found = self._system.measures(self.text_codes(every), self._videos)
+            found = self.system.measures(self.text_codes(every), self._videos)
         return {name: values.cpu().numpy() for name, values in found.items()}
 
     def text_codes(self, queries: Sequence[int]) -> Codes:
         """Codes of some queries; none of an encoder alone."""
         chosen = self.captions[list(queries)].tolist()
-        return code_texts(self.scorer.raw, self.features, chosen) if self._system else {}
+        return code_texts(self.scorer.raw, self.features, chosen) if self.system else {}
 
     def video_codes(self, videos: Sequence[int]) -> Codes:
         """Codes of some videos; none of an encoder alone."""
-        return code_videos(self.scorer.raw, self.features, videos) if self._system else {}
+        return code_videos(self.scorer.raw, self.features, videos) if self.system else {}
 
     def gaussians(self, queries: Sequence[int]) -> tuple[Gaussian, Gaussian]:
         """The Gaussians of some queries and of their videos."""
         own = self.owner[list(queries)].tolist()
         sides = self.text_codes(queries), self.video_codes(own)
-        texts, videos = (self._system.gaussian(one) if self._system else None for one in sides)
+        texts, videos = (self.system.gaussian(one) if self.system else None for one in sides)
         if texts is None or videos is None:
             raise SureshotError(
                 f"{self.scorer.name} has no Gaussians to draw: {self.scorer.system} as it was "
@@ -154,8 +155,7 @@ def tell_apart(first: Subject, second: Subject) -> tuple[str, str]:
 
 def _unlike_settings(first: Subject, second: Subject) -> tuple[str, str]:
     """Settings in which two models of one system differ, with the values of each."""
-    systems = (getattr(subject.scorer.model, "system", None) for subject in (first, second))
-    configs = [getattr(system, "config", None) for system in systems]
+    configs = [getattr(subject.system, "config", None) for subject in (first, second)]
     both = [{} if config is None else to_values(config) for config in configs]
     names = [name for name in both[0] if both[0][name] != both[1].get(name)]
 

@@ -99,7 +99,10 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
     for place, (title, data) in enumerate(zip_longest(facts.tests, facts.data, fillvalue="")):
         # Another data set stands in for the first of the paper's, and then none for the second.
         first = next(iter(table.data), "") if place == 0 else ""
-        printed = _printed_rows(table, first if data in ("", HOME) else data)
+        name = first if data in ("", HOME) else data
+        of_data = load_datasets()[name].printed if name else None
+        paper = [row for row in rows_of_table(table.table) if row.direction == "t2v"]
+        printed = [row for row in paper if (row.dataset, row.split) == of_data]
         prefix = f"{title}: " if place else ""
         rows = _rows(table, runs, prefix, data, printed, published=facts.published)
         lines += ["", f"## {title}", "", *rows]
@@ -199,13 +202,6 @@ def _level(variant: Variant, printed: Sequence[Row], prefix: str) -> float | Non
         if not variant.encoder or row.encoder in kinds
     ]
     return round(float(np.mean(found)), 2) if found else None
-
-
-def _printed_rows(table: Table, data: str) -> list[Row]:
-    """The printed rows, text to video, that results on a data set are shown with."""
-    printed = load_datasets()[data].printed if data else None
-    rows = rows_of_table(table.table)
-    return [r for r in rows if r.direction == "t2v" and (r.dataset, r.split) == printed]
 
 
 def _values(rows: Iterable[Row]) -> str:

@@ -599,10 +599,7 @@ class PlanData:
     def _readable(
         self, names: Sequence[str], trained: DatasetSplits | None = None
     ) -> tuple[list[_Named], list[str]]:
-        """The data sets that can be read, and a sentence for each of the others.
-
-        Where one was ``trained`` on or chosen by, none whose test videos are among its own.
-        """
+        """Those that can be read, their test videos apart from ``trained``, and why others not."""
         found, missing = [], []
         for name in names:
             data = {**self.plan.data, HOME: self.plan.home, AWAY: self.plan.away}.get(name)

@@ -460,10 +460,7 @@ class Forecast:
 
 
 def _own(planned: Sequence[PlannedRun], share: Shard) -> list[PlannedRun]:
-    """The planned runs of a share.
-
-    Rows that differ in post-processing alone are one run, which only one share makes.
-    """
+    """The runs of a share; rows that differ in post-processing alone are one run."""
     own = list(dict.fromkeys(run.key for run in planned))[share.number - 1 :: share.of]
     return [run for run in planned if run.key in own]
 

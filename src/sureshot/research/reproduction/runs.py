@@ -44,6 +44,7 @@ from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import FRAMES, RetrievalTask, judged
+from sureshot.research.trust_report import softmax_signals
 from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
 
@@ -373,11 +374,7 @@ def ranks_of(
     `AMBIGUITY` and ``Bayes``, the chance that the best scorer's first hit is not its own video.
     """
     owner = split.owner()
-    spread = max(float(scores.std(1).mean()), 1e-12)
-    logits = (scores - scores.max(1, keepdims=True)) / spread
-    odds = np.exp(logits)
-    odds /= odds.sum(1, keepdims=True)
-    entropy = -(odds * np.log(odds + 1e-30)).sum(1)
+    _, entropy, _ = softmax_signals(scores, max(float(scores.std(1).mean()), 1e-12))
     plain = {"best score": -scores.max(1), "softmax entropy": entropy}
     plain |= {} if percent is None else {PERCENT: 1 - percent}
     first = scores.argmax(1)

@@ -143,9 +143,6 @@ class PixelPairs(Pairs):
 
     Videos wanted soon are decoded by threads meanwhile, and those of a step are kept until it ends,
     since gradient caching looks at them twice.
-
-    Args:
-        memory: where frames that are the same in all epochs are kept; None decodes each time.
     """
 
     def __init__(
@@ -155,7 +152,7 @@ class PixelPairs(Pairs):
         read: ReadFrames,
         workers: int = 4,
         *,
-        memory: FrameMemory | None = None,
+        memory: FrameMemory | None = None,  # of frames that are the same in all epochs
     ) -> None:
         super().__init__(splits)
         self._encoder = encoder
@@ -313,9 +310,6 @@ def read_filmstrip(path: Path) -> Images:
     return pixels.reshape(int(count.group(1)), -1, *pixels.shape[1:])
 
 
-TrainedEncoder = ClipEncoder | SmallEncoder | TunedBundled  # those whose weights can be trained too
-
-
 @dataclass(frozen=True, slots=True)
 class TrainingFrames:
     """Reads the frames of a video for one epoch.
@@ -324,7 +318,7 @@ class TrainingFrames:
     decoded once, or once per epoch where chance decides which frames; None decodes each time.
     """
 
-    encoder: TrainedEncoder
+    encoder: ClipEncoder | SmallEncoder | TunedBundled
     frames: int
     sampling: Sampling
     augment: Augment = "none"

@@ -49,9 +49,8 @@ def fit_hub_bank(
     Args:
         splits: data sets that the model was trained on.
         galleries: validation videos.
-        sets: encoded training videos of several data sets; the bank keeps some of them. Of one
-            data set it keeps none: a library of the same kind would look as far from a query as
-            what is elsewhere.
+        sets: training videos. Of several data sets the bank keeps some, of one none: a library of
+            the same kind would look as far from a query as what is elsewhere.
     """
     rng = np.random.default_rng(seed)
     words = scorer.model is not None and scorer.model.system.reads_words

@@ -454,10 +454,7 @@ def _unreadable(path: Path, reason: str) -> SureshotError:
 
 
 def open_log(path: Path, after: int = 0) -> TextIO:
-    """A log to append to, each line on disk as soon as it is written.
-
-    Entries ``after`` so many steps, and what a killed run left of a line, are dropped.
-    """
+    """A log to append to; entries ``after`` so many steps and half a line are dropped."""
     kept = [entry for entry in read_log(path) if entry["step"] <= after] if after else []
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, "".join(map(_line, kept)))

@@ -1,19 +1,4 @@
-"""A recipe: everything a training run depends on, in one TOML file.
-
-.. code-block:: toml
-
-    [[train]]
-    dataset = "msrvtt"
-    root = "data/MSRVTT"
-
-    [stem]
-    kind = "linear"
-
-    [system]
-    name = "clip4clip"
-
-    [training]
-    epochs = 10
+"""A recipe: everything a training run depends on, in one TOML file such as those in ``recipes``.
 
 Relative paths start at the file, and ``$NAME`` in one is a variable of the environment. A finished
 run keeps its recipe with all defaults and paths filled in, and that file trains the same model
@@ -180,10 +165,7 @@ class RecipeFile:
 
     @classmethod
     def load(cls: type[_R], path: Path, overrides: Sequence[str] = ()) -> _R:
-        """A recipe from its TOML file, where relative paths start, those of ``overrides`` too.
-
-        Each override is ``name.of.setting=value``.
-        """
+        """A recipe from its TOML file; each override is ``name.of.setting=value``."""
         values = read_toml(path)
         for assignment in overrides:
             values = override(values, assignment)

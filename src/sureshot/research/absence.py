@@ -13,7 +13,7 @@ are none.
 """
 
 import json
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,10 +45,11 @@ class Absence:
 
     def text(self) -> str:
         """One line, in percent as the field prints it."""
-        values = (f"{100 * getattr(self, one.name):.1f}" for one in fields(self))
-        names = ("AUROC", "Rej-F1", "G-mIoU@1", "G-mIoU@5")
-        shown = ", ".join(f"{name} {value}" for name, value in zip(names, values, strict=True))
-        return f"Generalized Moment Retrieval, half of the queries without an answer: {shown}.\n"
+        return (
+            "Generalized Moment Retrieval, half of the queries without an answer: "
+            f"AUROC {100 * self.auroc:.1f}, Rej-F1 {100 * self.rejection_f1:.1f}, "
+            f"G-mIoU@1 {100 * self.miou_1:.1f}, G-mIoU@5 {100 * self.miou_5:.1f}.\n"
+        )
 
 
 def evaluated(

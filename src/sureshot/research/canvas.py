@@ -78,10 +78,7 @@ def label_axes(axes: "Axes", xlabel: str, ylabel: str) -> None:
 def new_panels(
     count: int, height: float, *, abreast: int = 2, width: float | None = None, alike: bool = True
 ) -> "tuple[Figure, Sequence[Axes]]":
-    """An empty figure of panels in rows, a row so many inches high, at most ``abreast`` in one.
-
-    They share their vertical scale if ``alike``.
-    """
+    """A figure of panels in rows so many inches high; if ``alike`` they share a vertical scale."""
     abreast = min(abreast, count)
     down = -(-count // abreast)
     figure = new_figure(height * down + 0.5, width=width or (WIDTH if abreast > 1 else 4.5))

@@ -218,10 +218,7 @@ def hits_of(
     scores: Float[np.ndarray, " candidates"],
     values: Mapping[str, Float[np.ndarray, " chosen"]] | None = None,
 ) -> list[Numbers]:
-    """Some candidates of a query: name, rank among all, whether it is right, and all values.
-
-    ``values`` are of the chosen; left out they are ``scores``, which are those of all.
-    """
+    """Candidates of a query: name, rank among all, whether right, and values, else their scores."""
     values = values or {"score": scores[list(chosen)]}
     ranks = text_ranks(np.tile(scores, (len(chosen), 1)), np.array(chosen))
     return [

@@ -315,10 +315,7 @@ def unpack_runs(folder: Path) -> None:
 
 
 def kept_captions(folder: Path) -> dict[str, str]:
-    """`captions_of` the runs that are kept in a folder, or in the pages in it, by their keys.
-
-    Empty for those of a version that did not note it.
-    """
+    """`PlannedRun.captions` of runs kept in a folder or its pages, by key; empty if not noted."""
     pages = {run.key: run.data for path in folder.glob("*.npz") for run in _runs_of(path)}
     files = {path.stem: read_json(path) for path in (folder / RUNS).glob("*.json")}
     return pages | {key: record.get("data") or "" for key, record in files.items()}
@@ -416,10 +413,7 @@ def query_names(split: Split) -> list[str]:
 def first_hit_percentages(
     method: Similarity, known: SplitFeatures, scores: Float[np.ndarray, "captions videos"]
 ) -> Float[np.ndarray, " captions"] | None:
-    """Probability that the first hit of each tested caption is right, if it can be learned.
-
-    It is from the scores of the ``known`` validation set, by the method that gave ``scores``.
-    """
+    """Probability that each first hit is right, if it can be learned from the validation set."""
     split = known.split
     try:
         card = fit_card([labelled(similarity(method, known), relevance(split), split.owner())])
@@ -450,10 +444,7 @@ def write_ranks(
     runs: Mapping[tuple[str, int], Mapping[str, RunRanks]],
     results: Sequence[Run] = (),
 ) -> None:
-    """Write the ranks of runs, by row and seed, then by the beginning of their scores' names.
-
-    And maybe their results, in the same order, for `unpack_runs`.
-    """
+    """Write ranks by row and seed, then by how scores begin; and results, for `unpack_runs`."""
     tests = list(dict.fromkeys(test for one in runs.values() for test in one))
     arrays: dict[str, Any] = {
         "rows": np.array([row for row, _ in runs]),

@@ -170,6 +170,11 @@ def test_page_numbers_and_picture_are_written(tmp_path, abroad, several):
         )
 
 
+def test_further_lines_end_the_page(tmp_path):
+    written = write_page(tmp_path, TABLE, RUNS, FACTS, ["## More", "", "| a |"])
+    assert written[0].read_text("utf-8") == f"{page_text(TABLE, RUNS, FACTS)}\n## More\n\n| a |\n"
+
+
 def test_long_titles_and_names_lie_beside_each_other_in_the_picture():
     tests = ("MSR-VTT 1k-A frame subset (476)", "Flickr8k multi-caption test, 1000 photos, 5000 ")
     long = Variant(

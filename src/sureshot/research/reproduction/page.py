@@ -48,7 +48,7 @@ class Facts:
     encoder: str
     training: str
     encoder_is: str = "frozen"
-    published: bool = False  # data and encoders are the paper's, so its numbers may stand next to
+    published: bool = False  # data and encoders are the paper's, so its numbers compare with ours
     data: Sequence[str] = ()
     options: Mapping[str, float] = field(default_factory=dict)  # of a synthetic dataset
     note: str = ""  # what is odd about some of the runs
@@ -66,7 +66,7 @@ def write_page(
     text, numbers, about, *pictures = (
         folder / f"{table.name}{suffix}" for suffix in (".md", ".csv", ".json", ".png", ".svg")
     )
-    write_text(text, page_text(table, runs, facts) + "".join(f"\n{line}" for line in more))
+    write_text(text, "\n".join([page_text(table, runs, facts), *more, *([""] if more else [])]))
     write_runs(numbers, runs)
     write_json(about, asdict(facts))
     try:

@@ -147,7 +147,7 @@ def find_table(name: str) -> Table:
 
 
 def settings_of(system: str | Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a system: of a name of ``[systems]``, or such as start ``like`` one.
+    """The settings of a system, from a name of ``[systems]`` or settings that start ``like`` one.
 
     Examples:
         >>> settings_of({"like": "clip4clip", "temporal": "transformer"})

@@ -514,10 +514,7 @@ def train_answers(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train a model to answer questions, by a recipe.
-
-    Arguments and errors are those of `sureshot.research.training.run.train`.
-    """
+    """Train a model to answer questions; all is as of `sureshot.research.training.run.train`."""
     read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)

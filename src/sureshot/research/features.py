@@ -497,7 +497,8 @@ def convert_pickle(path: Path, folder: Path, name: str | None = None) -> Convert
     """Write the features of a pickle as an expert of a folder; all of it, or nothing.
 
     Such a pickle is a dictionary from the ids of all videos to an array of one row or of one per
-    moment, a list of rows, or a lone NaN where the video lacks the expert. Nothing in it is run.
+    moment, a list of rows, or a lone NaN where the video lacks the expert. It must fit into memory,
+    and nothing in it is run.
     """
     name = path.stem if name is None else name
     place = folder / name

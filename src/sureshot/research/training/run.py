@@ -580,10 +580,7 @@ class DryRun:
 def dry_run(
     recipe: str | Path | Recipe, *, settings: Sequence[str] = (), progress: Progress | None = None
 ) -> DryRun:
-    """Read the data of a recipe, build its model and take a few steps; nothing is written.
-
-    Arguments and errors are those of `train`.
-    """
+    """Read the data of a recipe, build its model, take a few steps, write nothing; as `train`."""
     read, _ = open_recipe(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
     for split in splits if held is None else [*splits, held]:

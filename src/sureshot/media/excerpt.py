@@ -38,7 +38,8 @@ from sureshot.media.video import (
     file_size,
     frames_in,
     picture_stream,
-    unreadable,
+    reading,
+    start_of,
 )
 from sureshot.paths import is_folder_at, is_taken
 from sureshot.s3 import ObjectPath
@@ -57,6 +58,7 @@ _Frame = TypeVar("_Frame", VideoFrame, AudioFrame)
 _Shot: TypeAlias = tuple[float, VideoFrame, Fraction | None]  # its second and the shape of pixels
 
 
+@reading()
 def footage(
     source: Path, start: float, end: float, frame_rate: float
 ) -> tuple[Iterator[Picture], Iterator[Sound]]:
@@ -70,14 +72,11 @@ def footage(
         end: seconds from the first frame; may be beyond the last one.
         frame_rate: frames per second of a folder; a video knows its own.
     """
-    try:
-        if source.is_dir() or is_photo(source):
-            files = frames_in(source) if source.is_dir() else [source]
-            return _folder_pictures(files, start, end, frame_rate), iter(())
-        if not source.exists():
-            raise VideoError("does not exist; was it moved, or is a drive missing?")
-    except OSError as error:
-        raise unreadable(error) from error
+    if source.is_dir() or is_photo(source):
+        files = frames_in(source) if source.is_dir() else [source]
+        return _folder_pictures(files, start, end, frame_rate), iter(())
+    if not source.exists():
+        raise VideoError("does not exist; was it moved, or is a drive missing?")
     return _video_pictures(source, start, end), _sounds(source, start, end)
 
 
@@ -123,9 +122,9 @@ def _end_of_sound(source: Path) -> float:
         if not container.streams.audio:
             return 0.0
         video, sound = picture_stream(container), container.streams.audio[0]
-        zero = float((video.start_time or 0) * (video.time_base or 0))
+        zero = start_of(video)
         if sound.duration and sound.time_base:
-            return float(((sound.start_time or 0) + sound.duration) * sound.time_base) - zero
+            return start_of(sound) + float(sound.duration * sound.time_base) - zero
         return ((container.start_time or 0) + (container.duration or 0)) / av.time_base - zero
 
 
@@ -183,36 +182,33 @@ def _frames(
     source: Path, kind: type[_Frame], moment: float
 ) -> Iterator[tuple[float, _Frame, Fraction | None]]:
     """Frames, their times and pixel shapes, from a key frame at or before ``moment`` on."""
-    try:
-        budget = TimeBudget(file_size(source))
-        for back in _BACK:
-            with open_container(source, budget) as container:
-                video = picture_stream(container)
-                stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
-                if stream is None or stream.codec_context is None:
-                    return
-                limit_decoder(video)
-                # Read now: a stream of a closed file points into freed memory.
-                aspect = video.sample_aspect_ratio and Fraction(video.sample_aspect_ratio)
-                zero = float((video.start_time or 0) * (video.time_base or 0))
-                seek = back < moment and container.format.name not in UNSEEKABLE
-                if seek:
-                    try:
-                        goal = (zero + moment - back) / float(stream.time_base or 1)
-                        container.seek(round(goal), stream=stream)
-                    except (av.FFmpegError, OSError):  # the latter where it leads before the start
-                        continue
-                packets = container.demux(stream)
-                decoded = _decoded(packets, kind, zero, math.nan if seek else 0.0, budget)
-                frames = within_budget(decoded, budget)
-                first = next(frames, None)
-                if seek and (first is None or not first[0] <= moment + _INSTANT):
-                    continue  # the key frame is too late: look further back
-                if first is not None:
-                    yield from ((time, frame, aspect) for time, frame in chain([first], frames))
+    budget = TimeBudget(file_size(source))
+    for back in _BACK:
+        with reading(), open_container(source, budget) as container:
+            video = picture_stream(container)
+            stream = video if kind is VideoFrame else next(iter(container.streams.audio), None)
+            if stream is None or stream.codec_context is None:
                 return
-    except (av.FFmpegError, OSError) as error:
-        raise unreadable(error) from error
+            limit_decoder(video)
+            # Read now: a stream of a closed file points into freed memory.
+            aspect = video.sample_aspect_ratio and Fraction(video.sample_aspect_ratio)
+            zero = start_of(video)
+            seek = back < moment and container.format.name not in UNSEEKABLE
+            if seek:
+                try:
+                    goal = (zero + moment - back) / float(stream.time_base or 1)
+                    container.seek(round(goal), stream=stream)
+                except (av.FFmpegError, OSError):  # the latter where it leads before the start
+                    continue
+            packets = container.demux(stream)
+            decoded = _decoded(packets, kind, zero, math.nan if seek else 0.0, budget)
+            frames = within_budget(decoded, budget)
+            first = next(frames, None)
+            if seek and (first is None or not first[0] <= moment + _INSTANT):
+                continue  # the key frame is too late: look further back
+            if first is not None:
+                yield from ((time, frame, aspect) for time, frame in chain([first], frames))
+            return
 
 
 def _decoded(
@@ -270,11 +266,8 @@ def playable(path: Path) -> Playable:
     """How a video, or a folder of frames, can be played; VideoError where it cannot be read."""
     if path.is_dir():
         return _CLIP
-    try:
-        with open_container(path) as container:
-            return _way(container, path)
-    except (av.error.FFmpegError, OSError) as error:
-        raise unreadable(error) from None
+    with reading(), open_container(path) as container:
+        return _way(container, path)
 
 
 def remux(path: Path, target: Path) -> None:
@@ -288,13 +281,11 @@ def remux(path: Path, target: Path) -> None:
         # Opaque: for a codec that is decoded by a library (dav1d, opus) there is no encoder here.
         copies = {s.index: copy.add_stream_from_template(s, opaque=True) for s in streams}
         clocks = {s.index: Clock(s) for s in streams}  # set back between two recordings in one file
-        try:
+        with reading():
             for packet in _ordered(source.demux(streams)):
                 clocks[packet.stream_index].correct(packet)
                 packet.stream = copies[packet.stream_index]
                 copy.mux(packet)
-        except av.error.FFmpegError as error:
-            raise unreadable(error) from None
 
 
 def keyframe_before(path: Path, start: float) -> float:
@@ -351,32 +342,29 @@ def _sought(path: Path, start: float) -> Iterator[tuple[Any, Iterator[Packet], f
     """An open video, its packets from a keyframe at or before a second on, and its second 0."""
     if path.is_dir() or is_photo(path):
         raise VideoError("is made of pictures, which cannot be cut without encoding them")
-    try:
-        budget = TimeBudget(file_size(path))
-        for back in _BACK:
-            with open_container(path, budget) as container:
-                if container.format.name in UNSEEKABLE:
-                    raise VideoError("cannot be cut without encoding it")
-                stream = picture_stream(container)
-                zero = float((stream.start_time or 0) * (stream.time_base or 0))
-                if back < start:
-                    goal = (zero + start - back) / float(stream.time_base or 1)
-                    with suppress(av.FFmpegError, OSError):
-                        container.seek(round(goal), stream=stream)
-                packets = container.demux()
-                for packet in packets:
-                    is_first = packet.stream_index == stream.index and packet.is_keyframe
-                    if is_first and packet.pts is not None:
-                        break
-                else:
-                    if back < start:  # it went to a place behind the last keyframe
-                        continue
-                    raise VideoError("has no keyframe to begin with")
-                if _time(packet, zero) <= start + _INSTANT or back >= start:
-                    yield container, chain([packet], packets), zero
-                    return
-    except (av.FFmpegError, OSError) as error:
-        raise unreadable(error) from error
+    budget = TimeBudget(file_size(path))
+    for back in _BACK:
+        with reading(), open_container(path, budget) as container:
+            if container.format.name in UNSEEKABLE:
+                raise VideoError("cannot be cut without encoding it")
+            stream = picture_stream(container)
+            zero = start_of(stream)
+            if back < start:
+                goal = (zero + start - back) / float(stream.time_base or 1)
+                with suppress(av.FFmpegError, OSError):
+                    container.seek(round(goal), stream=stream)
+            packets = container.demux()
+            for packet in packets:
+                is_first = packet.stream_index == stream.index and packet.is_keyframe
+                if is_first and packet.pts is not None:
+                    break
+            else:
+                if back < start:  # it went to a place behind the last keyframe
+                    continue
+                raise VideoError("has no keyframe to begin with")
+            if _time(packet, zero) <= start + _INSTANT or back >= start:
+                yield container, chain([packet], packets), zero
+                return
 
 
 def _time(packet: Packet, zero: float) -> float:
@@ -416,7 +404,7 @@ def _way(container: Any, path: Path) -> Playable:
         raise VideoError("has no video stream")
     context = pictures[0].codec_context
     codec = context.codec.canonical_name
-    began = float((pictures[0].start_time or 0) * (pictures[0].time_base or 0))
+    began = start_of(pictures[0])
     if began - (container.start_time or 0) / av.time_base > _LATE:
         return _CLIP  # a player counts from its sound, and the index from its pictures
     square = Fraction(pictures[0].sample_aspect_ratio or 1) == 1  # browsers differ about others

@@ -25,7 +25,7 @@ from sureshot.errors import (
 )
 from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.subtitles import Cue
-from sureshot.media.video import file_size, picture_stream, unreadable
+from sureshot.media.video import file_size, picture_stream, reading, start_of
 from sureshot.text import plain
 
 _VERSION = 1  # of the reading; a higher one makes indexes hear again
@@ -171,31 +171,26 @@ def _quiet_end(sound: Float32[np.ndarray, " samples"]) -> int:
 
 def _samples(video: Path) -> Iterator[Float32[np.ndarray, " samples"]]:
     """The sound of a video from its first picture on, without gaps."""
-    budget = TimeBudget(file_size(video))
-    try:
-        with open_container(video, budget) as container:
-            if not container.streams.audio:
-                return
-            stream, picture = container.streams.audio[0], picture_stream(container)
-            if stream.codec_context is None:
-                raise VideoError("has sound of a codec that this build of ffmpeg cannot decode")
-            first = float((picture.start_time or 0) * (picture.time_base or 0))
-            shape, resampler, done = None, av.AudioResampler(), 0
-            for frame in within_budget(_frames(container, stream), budget):
-                now = frame.format.name, frame.layout.name, frame.sample_rate
-                if now != shape:  # of advertisements, in what was broadcast
-                    shape = now
-                    resampler = av.AudioResampler(format="flt", layout="mono", rate=_RATE)
-                for heard in resampler.resample(frame):
-                    samples = heard.to_ndarray().reshape(-1)
-                    late = _late(frame, first, done)
-                    if late > 0:
-                        yield np.zeros(late, np.float32)
-                    samples = samples[max(0, -late) if not done else 0 :]
-                    done += max(0, late) + len(samples)
-                    yield samples
-    except (av.error.FFmpegError, OSError) as error:
-        raise unreadable(error) from None
+    with reading(), open_container(video, budget := TimeBudget(file_size(video))) as container:
+        if not container.streams.audio:
+            return
+        stream, first = container.streams.audio[0], start_of(picture_stream(container))
+        if stream.codec_context is None:
+            raise VideoError("has sound of a codec that this build of ffmpeg cannot decode")
+        shape, resampler, done = None, av.AudioResampler(), 0
+        for frame in within_budget(_frames(container, stream), budget):
+            now = frame.format.name, frame.layout.name, frame.sample_rate
+            if now != shape:  # of advertisements, in what was broadcast
+                shape = now
+                resampler = av.AudioResampler(format="flt", layout="mono", rate=_RATE)
+            for heard in resampler.resample(frame):
+                samples = heard.to_ndarray().reshape(-1)
+                late = _late(frame, first, done)
+                if late > 0:
+                    yield np.zeros(late, np.float32)
+                samples = samples[max(0, -late) if not done else 0 :]
+                done += max(0, late) + len(samples)
+                yield samples
 
 
 def _frames(container: Any, stream: Any) -> Iterator[Any]:

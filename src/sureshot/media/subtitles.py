@@ -23,7 +23,7 @@ from av.stream import Discard
 from sureshot.errors import VideoError, reason_of
 from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
-from sureshot.media.video import file_size, picture_delay, picture_stream
+from sureshot.media.video import file_size, picture_delay, picture_stream, start_of
 from sureshot.s3 import ObjectPath
 from sureshot.text import composed, counted, one_line, plain, timecode
 
@@ -406,8 +406,7 @@ def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
             cues = {track.index: [] for track in tracks}
             if not tracks:
                 return []
-            picture = picture_stream(container)
-            first = float((picture.start_time or 0) * (picture.time_base or 0))
+            first = start_of(picture_stream(container))
             for stream in container.streams:
                 if stream.index not in cues:
                     stream.discard = Discard.all

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import av
-import av.error
 
 from sureshot.errors import VideoError
 from sureshot.media.container import limit_decoder, open_container
-from sureshot.media.video import file_size, picture_stream, pixel_ratio, unreadable
+from sureshot.media.video import file_size, picture_stream, pixel_ratio, reading
 
 _RATES = tuple(
     sorted(
@@ -58,41 +57,37 @@ class Timing:
         return timecode(self.first + frame, self.rate, drop=self.drop)
 
 
+@reading()
 def read_timing(path: Path) -> Timing:
     """How the frames of a video file are counted; VideoError if it does not say."""
-    try:
-        file_size(path)
-        with open_container(path) as container:
-            width, height, pixel = _size(container)
-        with open_container(path) as container:
-            stream = picture_stream(container)
-            rate, varies = _rate(container, stream)
-            if rate < _LEAST:
-                raise VideoError(
-                    f"has {float(rate):.3g} frames per second, and editors count no fewer than 1; "
-                    "export it as clips"
-                )
-            stated = stream.metadata | container.metadata
-            written = next((v for k, v in stated.items() if k.lower() == "timecode"), "")
-            seconds = float((stream.duration or 0) * (stream.time_base or 0))
-            seconds = seconds or (container.duration or 0) / av.time_base
-            sound = next(
-                (s.codec_context for s in container.streams.audio if s.codec_context), None
+    file_size(path)
+    with open_container(path) as container:
+        width, height, pixel = _size(container)
+    with open_container(path) as container:
+        stream = picture_stream(container)
+        rate, varies = _rate(container, stream)
+        if rate < _LEAST:
+            raise VideoError(
+                f"has {float(rate):.3g} frames per second, and editors count no fewer than 1; "
+                "export it as clips"
             )
-            drop = bool(re.search(r"[;.,]", written)) and round(rate) % 30 == 0
-            return Timing(
-                rate=rate,
-                first=frame_number(written, rate, drop=drop),
-                drop=drop,
-                varies=varies,
-                length=max(1, round(seconds * rate)),
-                width=width,
-                height=height,
-                sound=(sound.sample_rate, sound.channels) if sound else None,
-                pixel=pixel,
-            )
-    except (av.error.FFmpegError, OSError) as error:
-        raise unreadable(error) from None
+        stated = stream.metadata | container.metadata
+        written = next((v for k, v in stated.items() if k.lower() == "timecode"), "")
+        seconds = float((stream.duration or 0) * (stream.time_base or 0))
+        seconds = seconds or (container.duration or 0) / av.time_base
+        sound = next((s.codec_context for s in container.streams.audio if s.codec_context), None)
+        drop = bool(re.search(r"[;.,]", written)) and round(rate) % 30 == 0
+        return Timing(
+            rate=rate,
+            first=frame_number(written, rate, drop=drop),
+            drop=drop,
+            varies=varies,
+            length=max(1, round(seconds * rate)),
+            width=width,
+            height=height,
+            sound=(sound.sample_rate, sound.channels) if sound else None,
+            pixel=pixel,
+        )
 
 
 def timecode(frame: int, rate: Fraction, *, drop: bool = False) -> str:

@@ -178,10 +178,8 @@ def open_video(
             video = Video(0.0)
             video.frames = iter([ImageFrame(0.0, read_image(source.path), source.path)])
         else:
-            try:
+            with reading():
                 video = _open_file(source, opened, decode, gap, budget)
-            except (av.error.FFmpegError, OSError) as error:
-                raise unreadable(error) from None
         try:
             yield video
         finally:
@@ -225,6 +223,16 @@ def _open_file(
     return video
 
 
+@contextlib.contextmanager
+def reading() -> Iterator[None]:
+    """Raise what the system or ffmpeg says of a video as the `VideoError` of it."""
+    try:
+        yield
+    except (av.error.FFmpegError, OSError) as error:
+        raise unreadable(error) from None
+
+
+@reading()
 def file_size(path: Path) -> int:
     """Bytes of a file; what is no file, or an empty one, is refused before ffmpeg waits for it."""
     try:
@@ -257,14 +265,16 @@ def picture_stream(container: Any) -> Any:
     raise VideoError("has no video stream")
 
 
+def start_of(stream: Any) -> float:
+    """Where a stream begins by the clock of its file, in seconds; 0 where that does not say."""
+    return float((stream.start_time or 0) * (stream.time_base or 0))
+
+
 def _claimed_duration(container: Any, stream: Any) -> float:
     """What the file says about its length, as a hint. Over a week is not believed."""
-    claims = []
-    if stream.duration and stream.time_base:
-        claims.append(float(stream.duration * stream.time_base))
-    if container.duration:
-        claims.append(container.duration / av.time_base)
-    return next((c for c in claims if math.isfinite(c) and 0 < c < 7 * 86400), 0.0)
+    of_stream = float((stream.duration or 0) * (stream.time_base or 0))
+    claims = of_stream, (container.duration or 0) / av.time_base
+    return next((claim for claim in claims if 0 < claim < 7 * 86400), 0.0)
 
 
 def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> None:
@@ -307,7 +317,6 @@ def _packets(
     video: Video, container: Any, stream: Any, clock: Clock, budget: TimeBudget, stated: float
 ) -> Iterator[Any]:
     """Packets up to the end or to where the file breaks off."""
-    ticks = {one.index: float(one.time_base or 0) for one in container.streams}
     ends: dict[int, float] = {stream.index: 0.0}  # seconds up to which each stream goes
     try:
         # Of all streams: where none reaches the length that a file states, it is cut short.
@@ -318,8 +327,8 @@ def _packets(
             number = packet.stream.index
             if number == stream.index:
                 clock.correct(packet)
-            shown = ((packet.pts or 0) + (packet.duration or 0)) * ticks.get(number, 0.0)
-            ends[number] = max(ends.get(number, 0.0), shown)
+            shown = ((packet.pts or 0) + (packet.duration or 0)) * (packet.time_base or 0)
+            ends[number] = max(ends.get(number, 0.0), float(shown))
             if number != stream.index:
                 continue
             if packet.is_corrupt:
@@ -357,7 +366,7 @@ def _note_end(
     alone = stream.duration or len(container.streams) == 1
     until = ends[stream.index] if alone else max(ends.values())
     stated = 0.0 if clock.was_set else stated
-    start = float((stream.start_time or 0) * (stream.time_base or 0))
+    start = start_of(stream)
     until -= min(start, 0.0)  # of a recording in which the clock of its broadcast ran over
     if stated - until > max(_CUT_SHORT, 0.02 * stated):
         start = max(start, 0.0)
@@ -394,9 +403,7 @@ def picture_delay(path: Path) -> float:
     if is_folder(path):
         return 0.0
     with contextlib.suppress(av.error.FFmpegError, OSError, VideoError), open_container(path) as it:
-        stream = picture_stream(it)
-        began = float((stream.start_time or 0) * (stream.time_base or 0))
-        return max(began - (it.start_time or 0) / av.time_base, 0.0)
+        return max(start_of(picture_stream(it)) - (it.start_time or 0) / av.time_base, 0.0)
     return 0.0
 
 
@@ -423,14 +430,13 @@ def _explain(error: BaseException) -> str:
     return str(getattr(error, "strerror", None) or error).lower()
 
 
+@reading()
 def frames_in(folder: Path) -> list[Path]:
     """The files of a folder of frames; VideoError if it is not one (any more)."""
     try:
         files = frame_files(folder)
     except FileNotFoundError:
         raise VideoError("has vanished", transient=True) from None
-    except OSError as error:
-        raise unreadable(error) from None
     if not files:
         raise VideoError("is not a folder of numbered frames")
     return files

@@ -56,13 +56,9 @@ class SheetRow:
 
 
 def contact_sheet(heading: str, rows: Sequence[SheetRow], note: str = "") -> Image.Image:
-    """An RGB picture of the first 60 hits.
+    """An RGB picture of the first 60 hits, or one that says that there are none.
 
-    Args:
-        heading: what was searched for, in any script.
-        rows: the hits in the order to show them; none gives a sheet that says so.
-        note: what to say below the heading, in as many lines as it takes; where there are no hits,
-            why.
+    ``note`` is said below the heading, in as many lines as it takes.
     """
     shown = list(rows[:_MOST_ROWS])
     if not rows:

@@ -82,11 +82,8 @@ def discover(
     A file named directly is tried whatever its suffix; below a folder only known suffixes are, and
     what is no file or a TypeScript source is skipped. Hidden files and folders are left out.
     Symbolic links are followed, each real folder once, so a loop ends. A folder of at least two
-    images whose names differ in one number is one video.
-
-    Args:
-        paths: files and folders.
-        leave_out: whether a file that may be a video, or a folder with all below it, is skipped.
+    images whose names differ in one number is one video. ``leave_out`` says whether a file that may
+    be a video, or a folder with all below it, is skipped.
     """
     seen: set[int] = set()
     objects: set[Path] = set()
@@ -199,13 +196,19 @@ def _look_at(path: Path) -> None:
 
 def _mount_of(path: Path) -> str:
     """Where the disk of a path is mounted; its folder where that is not known or the root."""
-    try:
-        lines = Path("/proc/self/mounts").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        lines = []
-    places = (line.split()[1].replace(r"\040", " ") for line in lines)
-    known = [place for place in places if place != "/" and path.is_relative_to(place)]
+    known = [place for place in _places("/proc/self/mounts") if path.is_relative_to(place)]
     return max(known, key=len, default=str(path.parent))
+
+
+def _places(table: str) -> list[str]:
+    """The folders but / that a table of the system has disks for; none where it has no table."""
+    try:
+        lines = Path(table).read_text("utf-8", "replace").splitlines()
+    except OSError:
+        return []
+    fields = [line.split() for line in lines if not line.lstrip().startswith("#")]
+    places = (entry[1].replace(r"\040", " ") for entry in fields if len(entry) > 2)
+    return [place for place in places if place.startswith("/") and place != "/"]
 
 
 def is_unplugged(path: Path) -> bool:
@@ -228,14 +231,8 @@ def is_unplugged(path: Path) -> bool:
 
 @cache
 def _mounts() -> tuple[str, ...]:
-    """Where disks are mounted that this system knows of, whether they are there or not."""
-    try:
-        lines = Path("/etc/fstab").read_text("utf-8", "replace").splitlines()
-    except OSError:
-        return ()
-    fields = [line.split() for line in lines if not line.lstrip().startswith("#")]
-    places = (entry[1].replace(r"\040", " ") for entry in fields if len(entry) > 2)
-    return tuple(place for place in places if place.startswith("/") and place != "/")
+    """Where disks belong that this system knows of, whether they are there or not."""
+    return tuple(_places("/etc/fstab"))
 
 
 def open_regular(path: Path) -> FileIO:
@@ -276,12 +273,11 @@ def numbered_images(names: Iterable[str]) -> dict[str, int]:
         stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
         if suffix.lower() not in IMAGE_SUFFIXES or name.startswith("."):
             continue
-        if not (match := _NUMBERED.match(stem)):
+        match = _NUMBERED.match(stem)
+        prefixes.add(match and match[1])
+        if match is None or len(prefixes) > 1:
             return {}
-        prefixes.add(match.group(1))
-        if len(prefixes) > 1:
-            return {}
-        found[name] = int(match.group(2))
+        found[name] = int(match[2])
     return found
 
 
@@ -302,7 +298,10 @@ def _walk(
             if not _is_new(path.stat(), seen):
                 continue
             names = sorted(os.listdir(path))  # noqa: PTH208 - of a million names no paths are made
-            yield from _frames(path)
+            if frames := frame_files(path):
+                stats = [frame.stat() for frame in frames]
+                size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
+                yield Source(path=path, kind="frames", size=size, mtime_ns=newest)
         except OSError as error:
             yield Unreadable(path, reason_of(error))
             continue
@@ -313,10 +312,9 @@ def _walk(
 def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Source | Unreadable]:
     """The videos in object storage at or below a path, by one listing."""
     try:
-        status = top.stat()
-        if S_ISREG(status.st_mode):
-            size, written = status.st_size, status.st_mtime_ns
-            yield Source(path=top, kind="file", size=size, mtime_ns=written)
+        it = top.stat()
+        if S_ISREG(it.st_mode):
+            yield Source(path=top, kind="file", size=it.st_size, mtime_ns=it.st_mtime_ns)
             return
         for one in top.below():
             # No signature of a transport stream is looked for: that would be a request for each.
@@ -336,13 +334,14 @@ def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Sou
 def _left_out(path: ObjectPath, top: ObjectPath, leave_out: Callable[[Path], bool]) -> bool:
     """Whether an object or a folder around it, up to the one that is indexed, is hidden or out."""
     between = [path, *path.parents[: len(path.parts) - len(top.parts) - 1]]
-    return any(_hidden(one) for one in between) or any(map(leave_out, reversed(between)))
+    hidden = any(one.name.startswith(".") for one in between)
+    return hidden or any(map(leave_out, reversed(between)))
 
 
 def worth_a_look(entry: Path) -> bool:
     """Whether an entry of a folder is a folder or, by name and first bytes, a video; not hidden."""
     suffix = entry.suffix.lower()
-    if _hidden(entry):
+    if entry.name.startswith("."):
         return False
     if suffix not in VIDEO_SUFFIXES:
         return is_folder(entry)
@@ -351,19 +350,9 @@ def worth_a_look(entry: Path) -> bool:
     return suffix not in _TYPESCRIPT or _may_be_mpeg_ts(entry)
 
 
-def _frames(folder: Path) -> Iterator[Source]:
-    """The folder as a video, if it is a folder of frames."""
-    frames = frame_files(folder)
-    if frames:
-        stats = [p.stat() for p in frames]
-        size, newest = sum(s.st_size for s in stats), max(s.st_mtime_ns for s in stats)
-        yield Source(path=folder, kind="frames", size=size, mtime_ns=newest)
-
-
 def _file(path: Path, seen: set[int]) -> Iterator[Source | Unreadable]:
     try:
-        stat = path.stat()
-        is_file = path.is_file()
+        stat, is_file = path.stat(), path.is_file()
     except OSError as error:
         yield Unreadable(path, _reason(path, error))
         return
@@ -374,10 +363,9 @@ def _file(path: Path, seen: set[int]) -> Iterator[Source | Unreadable]:
 
 def _is_new(stat: os.stat_result, seen: set[int]) -> bool:
     """Whether a file or folder is met for the first time; it is remembered."""
-    identity = stat.st_dev << 64 | stat.st_ino
-    new = identity not in seen
-    seen.add(identity)
-    return new
+    before = len(seen)
+    seen.add(stat.st_dev << 64 | stat.st_ino)
+    return len(seen) > before
 
 
 def _reason(path: Path, error: OSError) -> str:
@@ -412,10 +400,6 @@ def is_folder(path: Path) -> bool:
         return path.is_dir()
     except OSError:  # a link into a folder we may not enter; `_file` reports it
         return False
-
-
-def _hidden(path: Path) -> bool:
-    return path.name.startswith(".")
 
 
 def as_pattern(text: str) -> str:

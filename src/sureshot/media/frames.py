@@ -47,15 +47,10 @@ _FROM_2020 = np.array(  # to the primaries of BT.709
 
 @runtime_checkable
 class Frame(Protocol):
-    """One decoded frame; pixels are converted only when asked for.
+    """One decoded frame; pixels are converted only when asked for."""
 
-    Attributes:
-        time: seconds from the start of the video, never falling.
-        pixels: number that it holds in memory.
-    """
-
-    time: float
-    pixels: int
+    time: float  # seconds from the start of the video, never falling
+    pixels: int  # that it holds in memory
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
         """A small RGB picture of exactly this size, to compare frames."""
@@ -117,9 +112,7 @@ class FileFrame:
         except (av.error.FFmpegError, ValueError) as error:
             raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
         pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)
-        if alpha:
-            pixels = flatten(pixels)
-        return _tone_mapped(pixels, self._frame.color_trc)
+        return _tone_mapped(flatten(pixels) if alpha else pixels, self._frame.color_trc)
 
 
 class ImageFrame:
@@ -135,20 +128,17 @@ class ImageFrame:
         self._path = path
 
     def thumbnail(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
-        """As in `Frame`."""
-        return self._resized(width, height)
+        """As in `Frame`, by an area filter."""
+        from PIL import Image
+
+        return np.asarray(self._picture.resize((width, height), Image.Resampling.BOX))
 
     def image(self, size: FrameSize) -> UInt8[np.ndarray, "height width 3"]:
         """As in `Frame`, by an area filter; VideoError if a large file has changed or gone."""
         if not callable(size):
-            return self._resized(*shrunk(*self._picture.size, size))
+            return self.thumbnail(*shrunk(*self._picture.size, size))
         whole = min(self._picture.size) < _LARGEST
         return size(np.asarray(self._picture if whole else read_image(self._path, None)))
-
-    def _resized(self, width: int, height: int) -> UInt8[np.ndarray, "height width 3"]:
-        from PIL import Image
-
-        return np.asarray(self._picture.resize((width, height), Image.Resampling.BOX))
 
 
 def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
@@ -166,11 +156,8 @@ def read_image(path: Path, largest: int | None = _LARGEST) -> "Image.Image":
                 raise Image.DecompressionBombError
             picture = _eight_bit(ImageOps.exif_transpose(opened), largest)
     except UnidentifiedImageError:
-        if is_heic(path):
-            raise VideoError(
-                "is a HEIC photo, which cannot be read here; save it as JPEG"
-            ) from None
-        raise VideoError("is not an image") from None
+        is_heic = "is a HEIC photo, which cannot be read here; save it as JPEG"
+        raise VideoError(is_heic if _is_heic(path) else "is not an image") from None
     # Pillow's readers of broken files are not more precise than this.
     except (OSError, ValueError, SyntaxError, EOFError, TypeError, Warning, struct.error) as error:
         # Pillow's own complaints have no number; what the system refuses may be granted next time.
@@ -212,7 +199,7 @@ def is_photo(path: Path) -> bool:
         return True  # reading it says what is wrong
 
 
-def is_heic(path: Path) -> bool:
+def _is_heic(path: Path) -> bool:
     """Whether a file begins as photos of newer phones do."""
     with suppress(OSError), open_regular(path) as file:
         return bool(_HEIC.match(file.read(16) or b""))

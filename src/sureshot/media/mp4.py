@@ -39,16 +39,12 @@ _MATRICES = {1: 1, 5: 5, 6: 5, 9: 9}  # H.264's numbers -> the converter's: BT.7
 
 @dataclass(frozen=True)
 class Picture:
-    """A frame, and the seconds of the clip during which it is on screen.
-
-    Attributes:
-        aspect: width of a pixel over its height; None where that is not known.
-    """
+    """A frame, and the seconds of the clip during which it is on screen."""
 
     time: float
     until: float
     frame: VideoFrame
-    aspect: Fraction | None = None
+    aspect: Fraction | None = None  # width of a pixel over its height, where that is known
 
 
 @dataclass(frozen=True)
@@ -66,7 +62,6 @@ def write_clip(
     """Write pictures and sound; False when there was no picture and nothing was written.
 
     Args:
-        path: a file in an existing folder; replaced if it exists.
         pictures: in the order of time, without overlap.
         sounds: in the order of time, without gaps; what outlasts the pictures is left out.
         side: most pixels of the shorter side, for a clip that is quick to make rather than good;
@@ -119,7 +114,8 @@ class _Writer:
         self._side = side
         self._mux = container.mux
         self._matrix = _BT709 if _is_rgb(first.frame) else first.frame.colorspace
-        self._size = _upright_size(first.frame, side)
+        size = _even_size(first.frame, side)
+        self._size = size[::-1] if _quarter_turns(first.frame) % 2 else size
         self._video = _video_track(container, first, self._size, self._matrix, side)
         self._lasts: dict[int, int] = {}  # ticks by time; encoders forget how long a frame lasts
         self._audio = None
@@ -156,7 +152,10 @@ class _Writer:
     def _prepared(self, frame: VideoFrame) -> VideoFrame:
         """The frame as a player would show it, in the format and size of the clip."""
         turns = _quarter_turns(frame)
-        frame = self._converted(_opaque(frame))
+        if has_alpha(frame.format):
+            rgba = frame.to_ndarray(format="rgba").astype(np.uint8)
+            frame = VideoFrame.from_ndarray(flatten(rgba), "rgb24")
+        frame = self._converted(frame)
         if turns:
             frame = _turned(frame, turns)
         if (frame.width, frame.height) != self._size:
@@ -206,34 +205,20 @@ def _quarter_turns(frame: VideoFrame) -> int:
 
 def _even_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
     """Width and height with the shorter side at most ``side``, both rounded up to even."""
-    size = (frame.width, frame.height)
-    width, height = size if side is None else shrunk(*size, side)
+    width, height = frame.width, frame.height
+    if side is not None:
+        width, height = shrunk(width, height, side)
     return width + width % 2, height + height % 2
-
-
-def _upright_size(frame: VideoFrame, side: int | None) -> tuple[int, int]:
-    """Width and height after turning."""
-    width, height = _even_size(frame, side)
-    return (height, width) if _quarter_turns(frame) % 2 else (width, height)
-
-
-def _opaque(frame: VideoFrame) -> VideoFrame:
-    """The frame on a white ground where it is transparent."""
-    if not has_alpha(frame.format):
-        return frame
-    rgba = frame.to_ndarray(format="rgba").astype(np.uint8)
-    return VideoFrame.from_ndarray(flatten(rgba), "rgb24")
 
 
 def _turned(frame: VideoFrame, turns: int) -> VideoFrame:
     """A yuv420p frame turned to the left, plane by plane, so that no colour changes."""
     width, height = frame.width, frame.height
-    luma, *chroma = np.split(frame.to_ndarray().ravel(), [width * height, width * height * 5 // 4])
-    planes = [luma.reshape(height, width)]
-    planes += [plane.reshape(height // 2, width // 2) for plane in chroma]
-    turned = [np.rot90(plane, turns) for plane in planes]
-    flat = np.concatenate([plane.ravel() for plane in turned])
-    result = VideoFrame.from_ndarray(flat.reshape(-1, turned[0].shape[1]), "yuv420p")
+    luma, chroma = np.split(frame.to_ndarray().ravel(), [width * height])
+    turned = np.rot90(luma.reshape(height, width), turns)
+    small = np.rot90(chroma.reshape(2, height // 2, width // 2), turns, (1, 2))
+    flat = np.concatenate([turned.ravel(), small.ravel()])
+    result = VideoFrame.from_ndarray(flat.reshape(-1, turned.shape[1]), "yuv420p")
     result.colorspace, result.color_range = frame.colorspace, frame.color_range
     return result
 

@@ -7,7 +7,8 @@ in between.
 
 import math
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import av
@@ -49,7 +50,7 @@ class Needed:
         self._packets = packets
         self._context = context
         self._gap = gap
-        self._keyframes = _Keyframes(context)
+        self._colours_of = _ahead_of_time(context)
         self._waiting: deque[Any] = deque()
         self._keys: deque[Any] = deque()  # of those waiting
         self._bytes = 0  # of those waiting
@@ -113,11 +114,13 @@ class Needed:
             self._from = self._keys[0].pts
         if packet.pts < self._from:
             return
-        passes = False
-        if self._context.has_b_frames:
-            passes = any(0 < (pts - packet.pts) * self._tick <= _SOON for pts in self._near)
-            passes = passes and abs(packet.pts * self._tick - self._whole) < _SPARED
-        self._whole = self._whole if passes else packet.pts * self._tick
+        time = packet.pts * self._tick
+        passes = (
+            self._context.has_b_frames
+            and abs(time - self._whole) < _SPARED
+            and any(0 < (pts - packet.pts) * self._tick <= _SOON for pts in self._near)
+        )
+        self._whole = self._whole if passes else time
         self._context.skip_frame = "NONREF" if passes else "DEFAULT"
         yield packet
 
@@ -129,7 +132,7 @@ class Needed:
         if abs(self._shown_at - self._looked) * self._tick < _LOOK:
             return False
         self._looked = self._shown_at
-        colours = self._keyframes.colours(key)
+        colours = self._colours_of(key)
         return colours is not None and colour_change(_colours(self._shown), colours) < _ALIKE
 
 
@@ -137,37 +140,25 @@ def _colours(frame: FileFrame) -> _Colours:
     return colour_shares(frame.thumbnail(*THUMBNAIL))
 
 
-class _Keyframes:
-    """Decodes keyframes before it is their turn, by a decoder of its own.
+def _ahead_of_time(track: Any) -> Callable[[Any], _Colours | None]:
+    """What gives the colours of a keyframe before its turn; None if it cannot be decoded alone."""
+    scalers, decoder = Scalers(), None
 
-    Args:
-        context: the decoder of their track.
-    """
-
-    def __init__(self, context: Any) -> None:
-        self._track = context
-        self._decoder: Any = None
-        self._scalers = Scalers()
-        self._last: tuple[Any, _Colours | None] = (None, None)
-
-    def colours(self, packet: Any) -> _Colours | None:
-        """The colours of a keyframe; None if it cannot be decoded alone."""
-        if self._last[0] is not packet:
-            self._last = packet, self._decoded(packet)
-        return self._last[1]
-
-    def _decoded(self, packet: Any) -> _Colours | None:
-        track = self._track
+    @lru_cache(maxsize=1)
+    def colours(packet: Any) -> _Colours | None:
+        nonlocal decoder
         try:
-            if self._decoder is None:
-                self._decoder = av.CodecContext.create(track.codec, "r")
-                self._decoder.extradata = track.extradata
-                self._decoder.options = dict(track.options)
-                self._decoder.thread_count = 1
-            frames = [*self._decoder.decode(packet), *self._decoder.decode(None)]
-            self._decoder.flush_buffers()
+            if decoder is None:
+                decoder = av.CodecContext.create(track.codec, "r")
+                decoder.extradata = track.extradata
+                decoder.options = dict(track.options)
+                decoder.thread_count = 1
+            frames = [*decoder.decode(packet), *decoder.decode(None)]
+            decoder.flush_buffers()
         except (av.error.FFmpegError, ValueError):
             return None
         if len(frames) != 1 or frames[0].is_corrupt:
             return None
-        return _colours(FileFrame(0.0, frames[0], 1.0, self._scalers))
+        return _colours(FileFrame(0.0, frames[0], 1.0, scalers))
+
+    return colours

@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 import numpy as np
@@ -119,15 +119,11 @@ class _Picture:
 
     It is shrunk only once it is picked, as that costs as much as to decode a frame. The first of
     several may be the end of a fade, and the last one the beginning of another.
-
-    Attributes:
-        small: what later frames are compared with; None if they are not.
-        frames: those that may be the middle one in the end; none once it is shrunk.
     """
 
     def __init__(self, small: Thumbnail | None) -> None:
-        self.small = small
-        self.frames: deque[Frame] = deque()
+        self.small = small  # what later frames are compared with; None if they are not
+        self.frames: deque[Frame] = deque()  # that may be the middle one; none once it is shrunk
         self._count = 0
         self._image: UInt8[np.ndarray, "height width 3"] | None = None
 
@@ -229,10 +225,8 @@ def windows(
     where they would be too long together.
 
     Args:
-        frames: decoded frames, times never falling.
         longest: seconds a window may last.
         samples: frames picked from each window; a window with fewer keeps all it has.
-        size: size of the picked frames.
         scenes: whether a change of scene ends a window.
         still: a frame that differs by less from the picture before it shares that picture, as in
             `IndexSettings`; with 0 each has its own.
@@ -245,7 +239,7 @@ def windows(
             # No more than this apart, or halves of the two could be longer than a window may be.
             near = scene.start - before.end < shortest
             if scene.end - scene.start < shortest and near:
-                scene = _join(before, scene)
+                scene = replace(before, end=scene.end, kept=before.kept + scene.kept)
                 if scene.end - scene.start > longest:
                     before, scene = _halve(scene)
                     yield _window(before, rule)
@@ -314,18 +308,12 @@ def _scenes(
         yield scene
 
 
-def _join(first: _Scene, second: _Scene) -> _Scene:
-    return _Scene(
-        start=first.start, end=second.end, kept=first.kept + second.kept, follows=first.follows
-    )
-
-
 def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
     middle = (scene.start + scene.end) / 2
     early = [k for k in scene.kept if k.time < middle]
     late = [k for k in scene.kept if k.time >= middle]
-    first = _Scene(start=scene.start, end=middle, kept=early, follows=scene.follows)
-    return first, _Scene(start=middle, end=scene.end, kept=late, follows=True)
+    first = replace(scene, end=middle, kept=early)
+    return first, replace(scene, start=middle, kept=late, follows=True)
 
 
 def _fitted(
@@ -336,8 +324,7 @@ def _fitted(
         return image
     from PIL import Image
 
-    height, width = first.shape[:2]
-    return np.asarray(Image.fromarray(image).resize((width, height), Image.Resampling.BOX))
+    return np.asarray(Image.fromarray(image).resize(first.shape[1::-1], Image.Resampling.BOX))
 
 
 def _window(scene: _Scene, rule: _Rule) -> Window:

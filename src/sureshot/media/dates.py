@@ -32,12 +32,9 @@ _IN_UTC = "PXL_"  # how names begin whose time is that of UTC
 
 
 class Shot(NamedTuple):
-    """When a video was recorded.
+    """When a video was recorded, and what of its file says so; both empty where that does not.
 
-    Attributes:
-        time: as ISO 8601 writes it, ``2024-05-31T14:03:22+02:00``; without an offset where the file
-            states none. Empty where the file does not say.
-        source: what of the file says so; empty likewise.
+    The time is as ISO 8601 writes it, without an offset where the file states none.
     """
 
     time: str = ""
@@ -45,12 +42,10 @@ class Shot(NamedTuple):
 
 
 class VideoDate(NamedTuple):
-    """The date of a video.
+    """The date of a video, and what says so.
 
-    Attributes:
-        time: with an offset: that of the place of the recording if the file states one, else that
-            of this computer. None where a file has a time that no calendar has.
-        source: what says so.
+    The time has the offset of the place of the recording if the file states one, else that of this
+    computer. It is None where a file has a time that no calendar has.
     """
 
     time: datetime | None
@@ -68,13 +63,9 @@ class VideoDate(NamedTuple):
 
 
 def video_date(time: str, source: str, mtime_ns: int, name: str = "") -> VideoDate:
-    """The date of a video by what is known of its recording, else by its name or last change.
+    """The date of a video by its `Shot`, else by its name or its last change.
 
-    Args:
-        time: that of `Shot`.
-        source: that of `Shot`.
-        mtime_ns: modification time of the file.
-        name: that of the file, in which messengers, which remove all else, and phones put the day.
+    Messengers, which remove all else, and phones put the day into the name.
 
     Examples:
         >>> video_date("2024-05-31T23:30:00+02:00", "quicktime", 0).text
@@ -128,7 +119,6 @@ def read_shot(
     Dates of clocks that were never set, and dates that are still to come, are none.
 
     Args:
-        source: file or folder of frames.
         metadata: of the file as a whole and of its tracks, where it was opened already.
         now: the time now; None asks the clock.
     """
@@ -152,12 +142,9 @@ def _metadata(source: Source) -> list[Mapping[str, str]]:
 
 
 def _of_metadata(metadata: Sequence[Mapping[str, str]]) -> list[tuple[DateSource, str]]:
+    said: list[tuple[DateSource, str]] = [("quicktime", metadata[0].get(_QUICKTIME, ""))]
     # The whole may be without a date where a track has one.
-    stamps = [one.get("creation_time", "") for one in metadata]
-    return [
-        ("quicktime", metadata[0].get(_QUICKTIME, "")),
-        *(("creation_time", one) for one in stamps),
-    ]
+    return said + [("creation_time", one.get("creation_time", "")) for one in metadata]
 
 
 def _of_photo(source: Source) -> list[tuple[DateSource, str]]:
@@ -176,8 +163,6 @@ def _believable(text: str, now: datetime) -> str:
     year, month, *_, zone = found.groups()
     if (int(year), int(month)) in _UNSET:
         return ""
-    zone = zone or ""
-    zone = zone if ":" in zone or len(zone) < 5 else f"{zone[:3]}:{zone[3:]}"
-    time = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*found.groups()) + zone)
+    time = datetime.fromisoformat("{}-{}-{}T{}:{}:{}".format(*found.groups()) + (zone or ""))
     ahead = (time if time.tzinfo else time.replace(tzinfo=UTC)) - now
     return "" if ahead > _AHEAD else time.isoformat()

@@ -28,26 +28,17 @@ TITLES: dict[Source, str] = {
 
 
 class Line(NamedTuple):
-    """Words of a video, in seconds from its start.
-
-    Attributes:
-        language: a tag such as ``en`` or ``pt-BR``; empty where nothing says.
-    """
+    """Words of a video, in seconds from its start."""
 
     start: float
     end: float
     text: str
     source: Source
-    language: str = ""
+    language: str = ""  # a tag such as ``en`` or ``pt-BR``; empty where nothing says
 
 
 def why_not(source: Source, speech: str | None = None) -> str:
-    """Why a source cannot be read here, and what to do about it; empty if it can.
-
-    Args:
-        source: which one.
-        speech: model of the speech reader, as in `read`.
-    """
+    """Why a source cannot be read here, and what to do about it; empty if it can."""
     if source == "subtitles":
         return ""
     if source == "picture":
@@ -93,8 +84,6 @@ def read(
     """The lines of one video from one source, those of one language in the order of their times.
 
     Args:
-        video: a file or a folder of frames.
-        source: which of them.
         sidecars: the video's subtitle files, see `subtitles.sidecars`.
         duration: seconds of the video; subtitles that begin later are left out.
         rate: frames per second of a folder of frames.

@@ -11,7 +11,7 @@ from functools import cache
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -81,8 +81,7 @@ def _engine() -> Any:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Text:
+class _Text(NamedTuple):
     """One block of text in a frame."""
 
     text: str
@@ -117,13 +116,8 @@ def _blocks(rows: list[tuple[Float[np.ndarray, "4 2"], _Text]]) -> list[_Text]:
             beside = same_row and left - edges[2] < _ALONGSIDE * tall
             if (below or beside) and tall < 1.6 * min(height, edges[4]):
                 block.append(text)
-                edges[:] = [
-                    min(edges[0], left),
-                    top,
-                    max(edges[2], right),
-                    max(edges[3], bottom),
-                    height,
-                ]
+                right, bottom = max(edges[2], right), max(edges[3], bottom)
+                edges[:] = [min(edges[0], left), top, right, bottom, height]
                 break
         else:
             blocks.append(([left, top, right, bottom, height], [text]))
@@ -151,12 +145,7 @@ def read(
     """The texts in the pictures of a video, each once for as long as it is shown.
 
     They begin with the picture that was read, one in a shot or in 1.5 seconds of one, and end with
-    the last such stretch that they are in.
-
-    Args:
-        video: a file or a folder of frames.
-        rate: frames per second of a folder of frames.
-        progress: called with the seconds of video done so far.
+    the last such stretch that they are in. ``rate`` is that of a folder, in frames per second.
     """
     source = Source(video, "frames" if video.is_dir() else "file")
     found: list[_Shown] = []
@@ -187,8 +176,7 @@ def _follow(shown: Sequence[_Shown], texts: Sequence[_Text], start: float) -> li
             one = _Shown(start, text)
         else:
             left.remove(one)
-            if text.score > one.best.score:
-                one.best = text
+            one.best = max(one.best, text, key=lambda read: read.score)
         now.append(one)
     return now
 

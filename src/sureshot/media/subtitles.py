@@ -5,6 +5,7 @@ guessed, and styling is removed, here.
 """
 
 import codecs
+import contextlib
 import errno
 import html
 import io
@@ -26,6 +27,7 @@ from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
 from sureshot.media.video import file_size, picture_delay, picture_stream, start_of
 from sureshot.s3 import ObjectPath
 from sureshot.text import composed, counted, one_line, plain, timecode
+from sureshot.text import decoded as text_of
 
 SUFFIXES = frozenset({".srt", ".vtt", ".ass", ".ssa"})
 _VERSION = 2  # of the reading; a higher one makes indexes read subtitles again
@@ -47,10 +49,7 @@ _HEAD_LANGUAGE = re.compile(r"\AWEBVTT[^\n]*\n(?:[^\n]+\n){0,5}?Language: *([\w-
 _REPLACED = "\ufffd"  # stands for what cannot be decoded
 _DAMAGE = 10  # at most one such letter in so many beyond ASCII is damage to UTF-8
 _SAMPLE = 1 << 15  # bytes that an encoding is guessed from
-_MARKS = (
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
+_UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 # What subtitles were written in before UTF-8, and the languages that Windows has cp1252 for.
 _ENCODINGS = [
     *("cp1252", "cp1250", "cp1251", "cp1253", "cp1254", "cp1255", "cp1256", "cp1257", "cp1258"),
@@ -121,19 +120,21 @@ def sidecars(
 ) -> dict[Path, list[Sidecar]]:
     """The subtitle files of each video, in the order of their names.
 
-    Videos of which they cannot be told, as the folder or its storage cannot be asked, are left out.
+    Videos whose folder or storage cannot be asked are left out.
 
     They are called as the video is, up to its last dot, and may be in a folder ``Subs``. A link
     counts where it stays in the folder of its video, of the file that the video links to, or below
-    one of ``roots``.
+    one of ``roots``, the folders that are indexed.
 
     Args:
         videos: absolute paths; each folder is looked at once, so give many at a time.
-        roots: folders that are indexed.
         note: called with a remark on each file, or folder, that is left out.
     """
     found: dict[Path, list[Sidecar]] = {}
-    tops = frozenset(filter(None, map(_real, roots)))
+    tops: set[Path] = set()
+    for root in roots:
+        with contextlib.suppress(OSError, RuntimeError):  # of links in a circle
+            tops.add(root.resolve())
     by_folder: dict[Path, list[Path]] = defaultdict(list)
     for video in videos:
         by_folder[video.parent].append(video)
@@ -154,15 +155,7 @@ def sidecars(
     return found
 
 
-def _real(root: Path) -> Path | None:
-    """Where a folder is, links followed; None of links in a circle."""
-    try:
-        return root.resolve()
-    except (OSError, RuntimeError):
-        return None
-
-
-def _sidecar(path: Path, video: Path, tops: frozenset[Path]) -> Sidecar:
+def _sidecar(path: Path, video: Path, tops: Set[Path]) -> Sidecar:
     folders = {video.parent.resolve(), video.resolve().parent, *tops}
     if folders.isdisjoint(path.resolve().parents) and path.resolve() not in folders:
         raise VideoError("it is a link out of the folders that are indexed")
@@ -180,9 +173,8 @@ def _reason(error: Exception) -> str:
 def _owned(folder: Path, asked: set[str], note: Callable[[str], None]) -> dict[str, list[Path]]:
     """The subtitle files of a folder by the names of their videos."""
     names = _names(folder)
-    videos = {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked
     stems: dict[str, list[str]] = defaultdict(list)
-    for name in videos:
+    for name in {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked:
         stems[composed(Path(name).stem)].append(name)
     owned: dict[str, list[Path]] = defaultdict(list)
 
@@ -271,8 +263,6 @@ def read(
     """The cues of a video: of its subtitle files, then of its tracks, each once per language.
 
     Args:
-        video: a file or a folder of frames.
-        files: see `sidecars`.
         duration: seconds of the video; cues that begin later are left out.
         note: called with a remark on each file or track that cannot be read, or not to its end.
     """
@@ -324,15 +314,11 @@ def _of_file(file: Sidecar, delay: float) -> Iterator[Cue]:
     text = decoded(data[:_MOST_BYTES], file.language)
     language = file.language
     head = text[:_HEAD].lstrip()
+    kind, count = "ass" if "[Script Info]" in head or "[Events]" in head else "srt", 0
     if head.startswith("WEBVTT"):
         kind = "webvtt"
         if not language and (named := _HEAD_LANGUAGE.match(head)):
             language = _tag(named[1])
-    elif "[Script Info]" in head or "[Events]" in head:
-        kind = "ass"
-    else:
-        kind = "srt"
-    count = 0
     try:
         with av.open(io.BytesIO(text.encode()), "r", kind, metadata_errors="ignore") as parsed:
             for packet in parsed.demux(parsed.streams.subtitles):
@@ -352,17 +338,13 @@ def _of_file(file: Sidecar, delay: float) -> Iterator[Cue]:
 def decoded(data: bytes, language: str = "") -> str:
     """The text of a subtitle file, its encoding guessed; VideoError if it is no text.
 
-    Args:
-        language: what is known of it; ``ã`` of a Portuguese file is ``ă`` in one that may be of any
-            language.
+    The language helps where it is known: ``ã`` of a Portuguese file is ``ă`` in one of any.
     """
-    encoding = next((encoding for mark, encoding in _MARKS if data.startswith(mark)), "utf-8")
-    if encoding == "utf-8" and b"\0" in data:
-        raise VideoError("it is not text")
-    text = data.decode(encoding, "replace").removeprefix("\ufeff")
-    if encoding == "utf-8" and (wrong := text.count(_REPLACED)):
-        letters = sum(not letter.isascii() for letter in text)
-        if wrong * _DAMAGE > letters:
+    text = text_of(data, "replace")
+    if not data.startswith(_UTF16):
+        if b"\0" in data:
+            raise VideoError("it is not text")
+        if text.count(_REPLACED) * _DAMAGE > sum(not letter.isascii() for letter in text):
             text = data.decode(_guessed(data, language), "replace")
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
@@ -402,7 +384,11 @@ def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
     try:
         budget = TimeBudget(file_size(video))
         with open_container(video, budget) as container:
-            tracks = [track for track in container.streams.subtitles if _is_text(track)]
+            tracks = [
+                track
+                for track in container.streams.subtitles
+                if track.codec_context is not None and track.codec_context.name in _TEXT
+            ]
             cues = {track.index: [] for track in tracks}
             if not tracks:
                 return []
@@ -421,18 +407,8 @@ def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
     return list(cues.values())
 
 
-def _is_text(track: Any) -> bool:
-    return track.codec_context is not None and track.codec_context.name in _TEXT
-
-
 def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
-    """The cue of a packet, if it has words.
-
-    Args:
-        packet: as ffmpeg reads it.
-        language: of its track.
-        first: what the clock of the file says at the start of the video.
-    """
+    """The cue of a packet, if it has words; ``first`` is the clock of the file at second 0."""
     if packet.pts is None:
         return
     data = bytes(packet)
@@ -442,14 +418,12 @@ def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
     text = data[:_MOST_CODE].decode("utf-8", "replace")
     words = _ass_words(text) if kind in ("ass", "ssa") else html.unescape(_CODE.sub("", text))
     begin = float(packet.pts * packet.time_base) - first
-    start, end = (
-        max(0.0, time) for time in (begin, begin + float((packet.duration or 0) * packet.time_base))
-    )
-    if begin < 0 and end == 0:
+    end = begin + float((packet.duration or 0) * packet.time_base)
+    if begin < 0 and end <= 0:
         return  # over before the first picture
     if text := "\n".join(filter(None, map(one_line, words.split("\n")))):
         text = text[:_MOST_LETTERS].strip()
-        yield Cue(start=start, end=end, text=text, language=language)
+        yield Cue(start=max(0.0, begin), end=max(0.0, end), text=text, language=language)
 
 
 def _ass_words(event: str) -> str:

@@ -14,11 +14,9 @@ from sureshot.errors import VideoError
 from sureshot.media.container import limit_decoder, open_container
 from sureshot.media.video import file_size, picture_stream, pixel_ratio, reading
 
-_RATES = tuple(
-    sorted(
-        {Fraction(n) for n in (24, 25, 30, 48, 50, 60, 100, 120, 240)}
-        | {Fraction(n * 1000, 1001) for n in (24, 30, 48, 60, 120, 240)}
-    )
+_RATES = (
+    *(Fraction(n) for n in (24, 25, 30, 48, 50, 60, 100, 120, 240)),
+    *(Fraction(n * 1000, 1001) for n in (24, 30, 48, 60, 120, 240)),
 )
 _NEAR = 0.0004  # share by which a rate may miss one of these that it means; 29.97 and 30 are 0.001
 _VARIES = 0.1  # share of a frame by which its length differs from the others
@@ -29,28 +27,17 @@ _TIMECODE = re.compile(r"(\d\d):(\d\d):(\d\d)([:;.,])(\d{2,3})")
 
 @dataclass(frozen=True, slots=True)
 class Timing:
-    """How the frames of a video are counted.
+    """How the frames of a video are counted; width, height and pixels are of upright pictures."""
 
-    Attributes:
-        rate: frames per second; where that varies, about how many.
-        first: number of the first frame, by the timecode that the file begins with; 0 without one.
-        drop: whether that timecode leaves numbers out (29.97 drop-frame), so as to keep the time.
-        varies: whether frames last differently long.
-        length: in frames.
-        width, height: of the upright pictures, in pixels.
-        sound: samples per second and channels of its sound; None where it has none.
-        pixel: width of a pixel of the upright pictures over its height.
-    """
-
-    rate: Fraction
-    first: int
-    drop: bool
-    varies: bool
-    length: int
+    rate: Fraction  # frames per second; where that varies, about how many
+    first: int  # number of the first frame by the timecode that the file begins with; 0 without one
+    drop: bool  # whether that leaves numbers out (29.97 drop-frame), so as to keep the time
+    varies: bool  # whether frames last differently long
+    length: int  # in frames
     width: int
     height: int
-    sound: tuple[int, int] | None = None
-    pixel: Fraction = Fraction(1)
+    sound: tuple[int, int] | None = None  # samples per second and channels
+    pixel: Fraction = Fraction(1)  # width of a pixel over its height
 
     def timecode(self, frame: int) -> str:
         """Timecode of a frame, counted from the first one of the file."""

@@ -151,13 +151,10 @@ def within_budget(items: Iterable[_Item], budget: TimeBudget) -> Iterator[_Item]
 
 
 def limit_decoder(stream: Any) -> int:
-    """Limit the frames of a PyAV video stream that is not decoded yet, or refuse it.
+    """Limit the frames of a stream that is not decoded yet, or refuse it; bytes it will hold.
 
     Frames that grow beyond the limit midway are damage to its decoder. Large frames get fewer
     threads, as each thread holds one.
-
-    Returns:
-        About how many bytes the decoder will hold.
     """
     context = stream.codec_context
     width, height = context.width, context.height

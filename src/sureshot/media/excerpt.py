@@ -62,15 +62,10 @@ _Shot: TypeAlias = tuple[float, VideoFrame, Fraction | None]  # its second and t
 def footage(
     source: Path, start: float, end: float, frame_rate: float
 ) -> tuple[Iterator[Picture], Iterator[Sound]]:
-    """What a video shows and plays from ``start`` to ``end``, in seconds from ``start``.
+    """What a video, or a folder of numbered frames, shows and plays, in seconds from ``start``.
 
-    VideoError here or while iterating is the reason, without the path.
-
-    Args:
-        source: a video, or a folder of numbered frames.
-        start: seconds from the first frame, 0 or more.
-        end: seconds from the first frame; may be beyond the last one.
-        frame_rate: frames per second of a folder; a video knows its own.
+    Start and end count from the first frame; the frame rate is for a folder, as a video knows its
+    own. VideoError here or while iterating is the reason, without the path.
     """
     if source.is_dir() or is_photo(source):
         files = frames_in(source) if source.is_dir() else [source]
@@ -166,8 +161,9 @@ def _samples(
     for time, frame, _ in _frames(source, AudioFrame, start - 0.1):
         if time >= end:
             return
-        if shape != (frame.format.name, frame.layout.name, frame.sample_rate):
-            shape = (frame.format.name, frame.layout.name, frame.sample_rate)
+        now = frame.format.name, frame.layout.name, frame.sample_rate
+        if shape != now:
+            shape = now
             layout = layout or ("mono" if frame.layout.nb_channels == 1 else "stereo")
             rate = rate or (frame.sample_rate if frame.sample_rate in _AAC_RATES else 48_000)
             converter = AudioResampler("fltp", layout, rate)
@@ -298,13 +294,9 @@ def keyframe_before(path: Path, start: float) -> float:
 
 
 def copy_streams(path: Path, target: Path, start: float, end: float) -> None:
-    """Copy pictures and sound from a keyframe on to a second, nothing of it encoded again.
+    """Copy pictures and sound from what `keyframe_before` gave to a second; nothing is encoded.
 
-    A timecode goes on from that of the source.
-
-    Args:
-        target: its suffix says the container.
-        start: what `keyframe_before` gave.
+    The suffix of the target says the container. A timecode goes on from that of the source.
     """
     timing = None
     with suppress(VideoError):
@@ -410,9 +402,7 @@ def _way(container: Any, path: Path) -> Playable:
     square = Fraction(pictures[0].sample_aspect_ratio or 1) == 1  # browsers differ about others
     if codec not in _COMMON or context.pix_fmt not in _PIXELS or not square:
         return _CLIP
-    heard = [sound.codec_context.codec.canonical_name for sound in sounds if sound.codec_context]
-    if len(heard) != len(sounds):
-        return _CLIP
+    heard = {sound.codec_context and sound.codec_context.codec.canonical_name for sound in sounds}
     name = container.format.name
     late = abs(began) > _LATE  # browsers count from 0 of the file's clock
     if "mp4" in name and codec in _IN_MP4 and _HEARD[MP4].issuperset(heard):
@@ -449,8 +439,7 @@ def cut(
         target: a file named `.mp4` in an existing folder. Appears only when it is complete.
         frame_rate: frames per second of a folder; a video knows its own.
         overwrite: replace an existing `target`. The source itself is never replaced.
-        side: shorter side in pixels at most, for a clip that is made to be watched at once; None
-            keeps every pixel.
+        side: see `write_clip`.
     """
     start = max(start, 0.0)
     try:

@@ -37,10 +37,8 @@ def sample_frames(
     Args:
         path: a video, a folder of numbered frames, or a photo.
         count: most frames; a shorter video gives all it has, a photo one.
-        size: size of the frames.
         start: seconds; None is the beginning.
         end: seconds; None is the end.
-        sampling: which frames; None is uniformly.
         draw: random numbers for a sampling that draws; None seeds them with 0.
     """
     source = Source(path, "frames" if path.is_dir() else "file")
@@ -101,12 +99,11 @@ def _inside(frames: Iterable[Frame], start: float, end: float) -> Iterator[Frame
 
 def _looked_at(frames: Iterator[Frame], fps: float, first: float) -> Iterator[Frame]:
     """So many frames per second; the very first one if ``first`` is beyond the end."""
-    due, any_frame, earliest = first, False, None
+    due, earliest = first, None
     for frame in frames:
         earliest = earliest or frame
         if frame.time >= due - _INSTANT:
-            any_frame = True
             yield frame
             due = first + (math.floor((frame.time - first + _INSTANT) * fps) + 1) / fps
-    if earliest is not None and not any_frame:
+    if earliest is not None and due == first:
         yield earliest

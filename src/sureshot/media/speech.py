@@ -1,5 +1,6 @@
 """What is said in a video, by faster-whisper with a model that the user names."""
 
+import contextlib
 import math
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -83,10 +84,9 @@ def _model(name: str) -> Any:
 
     try:
         # What is in the cache is used as it is: the hub is asked for what was never there only.
-        try:
+        with contextlib.suppress(FileNotFoundError):
             return WhisperModel(name, compute_type="auto", local_files_only=True)
-        except FileNotFoundError:
-            return WhisperModel(name, compute_type="auto")
+        return WhisperModel(name, compute_type="auto")
     except Exception as error:  # of the hub, or of a file that is no model, in many kinds
         reason = first_line(error)[:200]
         raise ModelError(
@@ -105,11 +105,7 @@ def read(
     """What is said in a video, sentence by sentence; nothing where it has no sound.
 
     Each stretch is heard without what came before: a model that repeats itself would go on so.
-
-    Args:
-        video: a file; a folder of frames has no sound.
-        model: a local folder, or a name on the hub.
-        progress: called with the seconds of video done so far.
+    ``model`` is a local folder, or a name on the hub.
     """
     if video.is_dir():
         return
@@ -204,9 +200,5 @@ def _frames(container: Any, stream: Any) -> Iterator[Any]:
 
 def _late(frame: Any, first: float, done: int) -> int:
     """By how many samples a frame comes later than it would without a gap."""
-    if frame.time is None or not math.isfinite(frame.time):
-        return 0
-    gap = frame.time - first - done / _RATE
-    if abs(gap) < _GAP or abs(gap) > _LONGEST_GAP:
-        return 0
-    return round(gap * _RATE)
+    gap = math.nan if frame.time is None else frame.time - first - done / _RATE
+    return round(gap * _RATE) if _GAP <= abs(gap) <= _LONGEST_GAP else 0

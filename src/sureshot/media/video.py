@@ -35,13 +35,7 @@ _LEAP = 43_200.0  # seconds: no pause is that long, but a 33-bit clock set back 
 
 
 class Clock:
-    """Times that begin near 0 and never fall, whatever the clock of the file does.
-
-    Attributes:
-        start: what the file's clock says at time 0; None until it is known.
-        now: the last time given; before the first one, a step before 0.
-        was_set: whether the file's clock was set in the middle of it.
-    """
+    """Times that begin near 0 and never fall, whatever the clock of the file does."""
 
     def __init__(self, stream: Any) -> None:
         rate = getattr(stream, "average_rate", 0) or getattr(stream, "guessed_rate", 0)
@@ -49,11 +43,11 @@ class Clock:
         self._tick = float(stream.time_base or 0)
         self._ahead = 0.0  # seconds that packets are moved by
         self._newest: float | None = None
-        self.now = -self._step
-        self.was_set = False
-        self.start: float | None = None
+        self.now = -self._step  # the last time given
+        self.was_set = False  # in the middle of the file
+        self.start: float | None = None  # what the file's clock says at time 0, once it is known
         if stream.start_time is not None and stream.time_base:
-            self.start = float(stream.start_time * stream.time_base)
+            self.start = start_of(stream)
 
     def correct(self, packet: Any) -> None:
         """Make a packet follow the one before it where the file's clock was set back in between.
@@ -105,25 +99,17 @@ UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over th
 
 
 class Video:
-    """An open video: an iterator over its frames.
-
-    Attributes:
-        duration: seconds that the container claims; 0 where it claims nothing believable.
-        note: what went wrong but did not stop it, empty if nothing did.
-        end: once all is read, seconds up to which the last picture stands still, as a slide does
-            while the sound goes on; 0 where it does not.
-        frames: the frames that are left to read.
-        held: about how many bytes its decoder holds.
-        metadata: what the file says of itself as a whole, and of each track of pictures.
-    """
+    """An open video: an iterator over its frames."""
 
     def __init__(self, duration: float) -> None:
-        self.duration = duration
-        self.note = ""
+        self.duration = duration  # that the container claims; 0 without a believable claim
+        self.note = ""  # what went wrong but did not stop it
+        # Once all is read, seconds up to which the last picture stands still, as a slide does while
+        # the sound goes on; 0 where it does not.
         self.end = 0.0
-        self.held = 0
-        self.metadata: list[Mapping[str, str]] = []
-        self.frames: Iterator[Frame] = iter(())
+        self.held = 0  # bytes that its decoder holds, about
+        self.metadata: list[Mapping[str, str]] = []  # of the file, then of each track of pictures
+        self.frames: Iterator[Frame] = iter(())  # that are left to read
         self._seek: Callable[[float], None] | None = None
 
     def __iter__(self) -> Iterator[Frame]:
@@ -163,7 +149,6 @@ def open_video(
     """Open a video for one pass; VideoError is the reason why nothing in it can be read.
 
     Args:
-        source: file or folder of frames.
         decode: ``all``, ``keyframes`` or ``auto``, as in `IndexSettings`.
         gap: seconds before a keyframe that ``auto`` leaves out, at most, where nothing changes.
         rate: frames per second of a folder of frames.
@@ -376,10 +361,9 @@ def _note_end(
 
 def _stated_duration(container: Any, stream: Any, path: Path) -> float:
     """Seconds that the head of a file states, whatever is left of the file; 0 if none."""
-    if stream.duration or len(container.streams) == 1 or container.format.name in _STATING:
-        stated = _claimed_duration(container, stream)
-    else:
-        stated = 0.0
+    alone = stream.duration or len(container.streams) == 1
+    states = alone or container.format.name in _STATING
+    stated = _claimed_duration(container, stream) if states else 0.0
     if container.format.name not in ("avi", "asf"):
         return stated
     # Of these ffmpeg gives the length of what is there.
@@ -464,7 +448,6 @@ def frames_at(
     """The RGB frames on screen at given times, by seeking.
 
     Args:
-        path: a file or a folder of frames.
         times: seconds, rising; the first and last frame stand in for what is beyond them.
         side: most pixels of the shorter side.
         rate: frames per second of a folder of frames.
@@ -506,17 +489,13 @@ def frames_at(
 
 
 class _Room:
-    """Memory that decoders of stills share; a context manager for those of one call.
-
-    Args:
-        decoders: how many of one video are open at once.
-    """
+    """Memory that decoders of stills share; a context manager for those of one call."""
 
     _changed = threading.Condition()
     _free = _STILLS
 
     def __init__(self, decoders: int) -> None:
-        self._decoders = decoders
+        self._decoders = decoders  # of one video that are open at once
         self._taken = 0
 
     def take(self, held: int) -> None:
@@ -551,10 +530,9 @@ def _open_before(
 ) -> Iterator[tuple[Frame, Iterator[Frame]]]:
     """The last frame of a video that a seek can find at or before a time, and those after it."""
     for back in _BACK:
-        source = Source(path, "file")
         if room:
             room.take(_OPENING)
-        with open_video(source, decode="all") as video:
+        with open_video(Source(path, "file"), decode="all") as video:
             if room:
                 room.take(video.held)
             aim = min(time, video.duration or time) - back

@@ -46,12 +46,7 @@ def report(result: object) -> None:
 
 
 class Prefetcher(Generic[Key, Result]):
-    """Results of a function for the keys that are wanted soon; a context manager.
-
-    Args:
-        work: gives the result of a key; called in several threads at once.
-        workers: number of threads; None takes half the cores, at most four.
-    """
+    """Results of a function, called in several threads, for keys wanted soon; a context manager."""
 
     def __init__(self, work: Callable[[Key], Result], workers: int | None = None) -> None:
         self._work = work
@@ -117,9 +112,8 @@ def stream(
     Args:
         work: gives the results of an item, with a `heartbeat` now and then; called in several
             threads at once.
-        items: what to work on, begun in this order.
         waiting: most results that wait to be taken; then the threads wait too.
-        workers: number of threads; None takes half the cores, at most four.
+        workers: number of threads; None takes `usual_workers`.
         stuck: gives the last result of an item whose thread is given up; None waits forever.
         patience: seconds without a heartbeat after which a thread is given up.
     """

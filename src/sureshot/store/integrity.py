@@ -113,43 +113,30 @@ def id_list(ids: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class StoredOf:
-    """Windows that are stored of one video.
-
-    Attributes:
-        check: sum of their checksums.
-        oldest: when the first of them was written, seconds since the epoch.
-        newest: when the last of them was written.
-    """
+    """Windows that are stored of one video."""
 
     windows: int = 0
-    check: int = 0
-    oldest: float = 0.0
+    check: int = 0  # sum of their checksums
+    oldest: float = 0.0  # when the first of them was written, seconds since the epoch
     newest: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What an index, or a part of it, claims and has.
-
-    Attributes:
-        known: its videos.
-        damaged: row ids of damaged rows of videos.
-        stored: what is stored of each video, by its id, which may be a damaged one.
-    """
+    """What an index, or a part of it, claims and has."""
 
     known: list[VideoRecord]
-    damaged: list[int]
-    stored: dict[str, StoredOf]
+    damaged: list[int]  # row ids of damaged rows of videos
+    stored: dict[str, StoredOf]  # by the id of its video, which may be a damaged one
 
     def lost(self) -> list[VideoRecord]:
         """The indexed videos of which other windows are stored than they claim, or none."""
-        found = []
-        for record in self.known:
+
+        def is_whole(record: VideoRecord) -> bool:
             there = self.stored.get(record.id, StoredOf())
-            claimed = record.windows, record.check_windows
-            if record.windows and claimed != (there.windows, there.check):
-                found.append(record)
-        return found
+            return (record.windows, record.check_windows) == (there.windows, there.check)
+
+        return [record for record in self.known if record.windows and not is_whole(record)]
 
     def strays(self) -> dict[str, StoredOf]:
         """Windows of no indexed video."""
@@ -236,8 +223,7 @@ class VectorCheck:
         if not fresh:
             return pa.table({"_rowid": pa.array([], pa.uint64())})
         wanted = list(fresh.values())
-        scan = table.scanner(columns=list(CHECKED), fragments=wanted, with_row_id=True)
-        rows = scan.to_table()
+        rows = table.scanner(list(CHECKED), fragments=wanted, with_row_id=True).to_table()
         right = sound(rows.drop_columns(["_rowid"]))
         if right.all():
             self._sound |= set(fresh)
@@ -268,8 +254,8 @@ class ClaimsCheck:
     def _compare(self) -> list[str]:
         if self._agree():
             return []
+        # Most often somebody was just between the commits of windows and of their videos.
         with write_lock(self._tables.location):
-            # Most often somebody was just between the commits of windows and of their videos.
             return [] if self._agree() else self._sentences()
 
     def _agree(self) -> bool:

@@ -81,18 +81,13 @@ class IndexSettings(Ranged):
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """What must agree between an index and whoever reads or extends it.
-
-    Attributes:
-        schema: number of its format.
-        index_id: drawn when it was made; another index in its place has another one.
-    """
+    """What must agree between an index and whoever reads or extends it."""
 
     settings: IndexSettings
     fingerprint: str
     dim: int
-    schema: int = SCHEMA_VERSION
-    index_id: str = ""
+    schema: int = SCHEMA_VERSION  # number of its format
+    index_id: str = ""  # drawn when it was made; another index in its place has another one
 
     @property
     def width(self) -> int:
@@ -108,13 +103,10 @@ class Header:
         if fingerprint == self.fingerprint:
             return
         theirs = self.settings.model
-        if model == theirs:
-            what, fix = f"another version of the model {theirs!r} than the one here", "Index"
-        else:
-            what, fix = (
-                f"the model {theirs!r}, not by {model!r}",
-                f"Use {option('model', theirs)}, or index",
-            )
+        what, fix = f"another version of the model {theirs!r} than the one here", "Index"
+        if model != theirs:
+            what = f"the model {theirs!r}, not by {model!r}"
+            fix = f"Use {option('model', theirs)}, or index"
         raise StoreError(
             f"The index at {location} was written by {what}, and vectors of different models "
             f"do not compare. {fix} again, into another place ({option('db')}) or after "
@@ -179,37 +171,21 @@ def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VideoRecord:
-    """What the index knows of one video.
+    """What the index knows of one video."""
 
-    Attributes:
-        path: absolute path of the file or folder of frames.
-        size: bytes when it was indexed, like ``mtime_ns``.
-        digest: of its content, empty where it could not be read.
-        duration: seconds, up to the last frame that could be decoded.
-        windows: how many windows it was cut into; 0 for a failed one.
-        reason: why it failed; empty for an indexed video.
-        transient: whether the failure may go away by itself and is worth another try next time.
-        note: what was wrong with an indexed video, empty if nothing.
-        indexed_at: seconds since the epoch.
-        check_windows: sum of the checksums of its windows, which tells them from older ones.
-        shot: when it was recorded, as `sureshot.media.dates.Shot` has it; empty where the file does
-            not say.
-        shot_from: what of the file says so.
-    """
-
-    path: Path
+    path: Path  # absolute
     kind: Literal["file", "frames"]
-    size: int
+    size: int  # bytes when it was indexed, like ``mtime_ns``
     mtime_ns: int
-    digest: str = ""
-    duration: float = 0.0
-    windows: int = 0
-    reason: str = ""
-    transient: bool = False
-    note: str = ""
-    indexed_at: float = 0.0
-    check_windows: int = 0
-    shot: str = ""
+    digest: str = ""  # of its content, empty where it could not be read
+    duration: float = 0.0  # seconds, up to the last frame that could be decoded
+    windows: int = 0  # that it was cut into; 0 for a failed one
+    reason: str = ""  # why it failed; empty for an indexed video
+    transient: bool = False  # whether the failure may go away by itself and is worth another try
+    note: str = ""  # what was wrong with an indexed video
+    indexed_at: float = 0.0  # seconds since the epoch
+    check_windows: int = 0  # sum of the checksums of its windows, which tells them from older ones
+    shot: str = ""  # when it was recorded, as `sureshot.media.dates.Shot` has it
     shot_from: str = ""
 
     @property
@@ -236,11 +212,7 @@ class EncodedWindow:
 
 @dataclass(frozen=True, slots=True)
 class StoredWindows:
-    """Windows read back, padded with zeros to one number of frames; in the order of the store.
-
-    Attributes:
-        start: seconds, like ``end`` and the ``times`` of frames.
-    """
+    """Windows read back, padded with zeros to one number of frames; all times are in seconds."""
 
     keys: list[str]
     paths: list[Path]
@@ -453,23 +425,22 @@ def union(lists: Sequence[StoredWindows]) -> StoredWindows:
     if len(lists) == 1:
         return lists[0]
     longest = max(windows.mask.shape[1] for windows in lists)
-
-    def joined(parts: list[np.ndarray]) -> np.ndarray:
-        widths = [[(0, 0), (0, longest - p.shape[1])] + [(0, 0)] * (p.ndim - 2) for p in parts]
-        return np.concatenate([np.pad(p, w) for p, w in zip(parts, widths, strict=True)])
-
     keys = [key for windows in lists for key in windows.keys]
     rows = sorted({key: row for row, key in reversed(list(enumerate(keys)))}.values())
     paths = [path for windows in lists for path in windows.paths]
+
+    def joined(name: str) -> np.ndarray:
+        parts = [getattr(windows, name) for windows in lists]
+        if parts[0].ndim > 1:
+            rest = [(0, 0)] * (parts[0].ndim - 2)
+            parts = [np.pad(part, [(0, 0), (0, longest - part.shape[1]), *rest]) for part in parts]
+        return np.concatenate(parts)[rows]
+
+    arrays = ("start", "end", "times", "signatures", "frames", "mask")
     return StoredWindows(
         keys=[keys[row] for row in rows],
         paths=[paths[row] for row in rows],
-        start=np.concatenate([windows.start for windows in lists])[rows],
-        end=np.concatenate([windows.end for windows in lists])[rows],
-        times=joined([windows.times for windows in lists])[rows],
-        signatures=joined([windows.signatures for windows in lists])[rows],
-        frames=joined([windows.frames for windows in lists])[rows],
-        mask=joined([windows.mask for windows in lists])[rows],
+        **{name: joined(name) for name in arrays},
     )
 
 
@@ -534,18 +505,15 @@ def sound(rows: pa.Table) -> Bool[np.ndarray, " rows"]:
     if "check" in rows.column_names:
         right &= np.array(rows.column("check").to_pylist(), object) == _checksums(rows)
     if "packed" in rows.column_names:
-        values = rows.column("packed").to_pylist()
-        right &= np.array([_is_sound(value) for value in values], bool)
+        keys = [b""] * len(rows)
         if "key" in rows.column_names:
             keys = rows.column("key").cast(pa.binary()).to_pylist()
-            pairs = zip(keys, values, right, strict=True)
-            same = [ok and value[_NAMES:].startswith(key) for key, value, ok in pairs]
-            right &= np.array(same, bool)
+        right &= np.fromiter(map(_is_sound, rows.column("packed").to_pylist(), keys), bool)
     return right
 
 
-def _is_sound(value: bytes | None) -> bool:
-    if value is None or len(value) < _NAMES:
+def _is_sound(value: bytes | None, key: bytes | None) -> bool:
+    if value is None or key is None or len(value) < _NAMES or not value.startswith(key, _NAMES):
         return False
     return zlib.crc32(memoryview(value)[_SUM.size :]) == _SUM.unpack_from(value)[0]
 

@@ -103,8 +103,6 @@ class Tables:
         newest when it was opened here. Then the next one is tried.
 
         Args:
-            name: of the table.
-            act: what to do.
             copy: whether a local copy will do.
             deadly: whether a table is used though reading all of it would end this process.
         """
@@ -141,9 +139,9 @@ class Tables:
     def has_lines(self) -> bool:
         """Whether there is a table of lines; a storage is asked once in ten seconds."""
         if not self._remote:
-            return is_there(self._folder("lines"))
+            return self._has("lines")
         if self._looked < math.inf and time.monotonic() - self._looked > _LOOK_AGAIN:
-            there = remote.table_is_there(self.location, "lines") if self._in_s3 else False
+            there = self._in_s3 and self._has("lines")
             self._looked = math.inf if there else time.monotonic()
         return self._looked == math.inf
 
@@ -227,10 +225,8 @@ class Tables:
     def exists(self) -> bool:
         """Whether there is an index here, sound, damaged or half made."""
         with as_store_error(self.location, "look at"):
-            if not self._remote:
-                return any(is_there(self._folder(name)) for name in NAMES)
-            if self._in_s3:
-                return any(remote.table_is_there(self.location, name) for name in NAMES)
+            if self._in_s3 or not self._remote:
+                return any(map(self._has, NAMES))
             try:
                 self._open("windows")
             except (OSError, ValueError) as error:
@@ -247,29 +243,26 @@ class Tables:
                 self._create(name, header)
 
     def _create(self, name: Name, header: Header) -> None:
-        if self._remote:
-            self._create_remote(name, SCHEMAS[name](header))
-        elif not is_there(self._folder(name)):
-            self._create_local(name, SCHEMAS[name](header))
-
-    def _create_remote(self, name: Name, schema: pa.Schema) -> None:
+        rows = SCHEMAS[name](header).empty_table()
+        if not self._remote:
+            if not is_there(self._folder(name)):
+                self._create_local(name, rows)
+            return
         place, options = remote.table_address(self.location, name), lance_options(self.location)
         try:
-            lance.write_dataset(
-                schema.empty_table(), place, mode="create", storage_options=options or None
-            )
+            lance.write_dataset(rows, place, mode="create", storage_options=options or None)
         except OSError as error:
             if "already exists" not in str(error):
                 raise
 
-    def _create_local(self, name: Name, schema: pa.Schema) -> None:
+    def _create_local(self, name: Name, rows: pa.Table) -> None:
         # Not at its place at once: of two processes in Lance's "create" mode the second may empty
         # what the first has made and filled meanwhile. A rename onto a full folder fails.
         folder = Path(self.location)
         make_index_folder(folder)
         fresh = Path(f"{self._folder(name)}{NEW}{uuid.uuid4().hex}")
         try:
-            lance.write_dataset(schema.empty_table(), str(fresh), mode="create")
+            lance.write_dataset(rows, str(fresh), mode="create")
             names = [f"_versions/{path.name}" for path in _manifests(fresh).values()]
             Checksums(fresh).add(names, rows=0)
             Durable([fresh]).sync()
@@ -293,13 +286,16 @@ class Tables:
 
     def half_made(self) -> bool:
         """Whether the making of an index, or its deletion, was interrupted."""
-        if self._in_s3:
-            with as_store_error(self.location, "look at"):
-                there = [remote.table_is_there(self.location, name) for name in NAMES]
-                return any(there) and not all(there)
-        if self._remote or not is_there(self._folder("windows")):
+        if self._remote and not self._in_s3:
             return False
-        return not is_there(self._folder("videos"))
+        with as_store_error(self.location, "look at"):
+            return self._has("windows") and not self._has("videos")
+
+    def _has(self, name: Name) -> bool:
+        """Whether there is a table in a folder or in S3 storage."""
+        if self._in_s3:
+            return remote.table_is_there(self.location, name)
+        return is_there(self._folder(name))
 
     def trouble(self) -> list[str]:
         """A sentence for each table of which an older version has to do, with the fix."""
@@ -351,24 +347,22 @@ class Tables:
 
     def before_is_whole(self, name: Name) -> bool:
         """Whether the version before the newest of a local table, if any, can be opened."""
-        for number in () if self._remote else versions(self._folder(name))[1:2]:
-            try:
-                return self._version(name, number)[1]
-            except (OSError, ValueError):
-                return False
-        return True
+        before = [] if self._remote else versions(self._folder(name))[1:2]
+        with contextlib.suppress(OSError, ValueError):
+            return all(self._version(name, number)[1] for number in before)
+        return False
 
     def bytes_on_disk(self) -> int:
         """Size of an index; 0 where that cannot be asked."""
         if self._in_s3:
             with as_store_error(self.location, "look at"):
                 return remote.bytes_of(self.location)
-        total = 0
-        for name in () if self._remote else EVERY:
-            for folder, _, files in os.walk(self._folder(name)):
-                for file in files:
-                    total += _size(Path(folder, file)) or 0  # another process may compact
-        return total
+        return sum(
+            _size(Path(folder, file)) or 0  # another process may compact
+            for name in (() if self._remote else EVERY)
+            for folder, _, files in os.walk(self._folder(name))
+            for file in files
+        )
 
     def is_ours(self, name: Name) -> bool:
         """Whether what is in the place of a table is ours, sound or damaged, or nothing."""
@@ -526,8 +520,7 @@ def is_whole(table: Path, opened: Any) -> bool:
             size = _size(table / "data" / part.path)
             if size is None or (part.file_size_bytes and size != part.file_size_bytes):
                 return False
-        deleted = fragment.deletion_file()
-        if deleted and not _size(table / deleted):
+        if (deleted := fragment.deletion_file()) and not _size(table / deleted):
             return False
     return True
 
@@ -568,12 +561,12 @@ def _size(path: Path) -> int | None:
 
 def move_aside(table: Path, above: int) -> list[str]:
     """Move manifests newer than a version out of a table, next to it; their names before."""
-    newer = [(number, path) for number, path in _manifests(table).items() if number > above]
-    for number, path in newer:
+    newer = {number: path for number, path in _manifests(table).items() if number > above}
+    for number, path in newer.items():
         path.rename(table.parent / f"{table.name}{ASIDE}{number}")
     # It says which version is newest, and is made again with the next one.
     (table / "_versions" / _HINT).unlink(missing_ok=True)
-    return [f"_versions/{path.name}" for _, path in newer]
+    return [f"_versions/{path.name}" for path in newer.values()]
 
 
 def check_rows(location: str, name: str, fragments: Iterable[Any]) -> None:

@@ -45,11 +45,10 @@ _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the nex
 _REMOVED_AT_ONCE = 500  # videos
 _MAX_READ = 100_000  # windows, about 1 GB
 _NAMED = 5  # shards or folders that a sentence names
-_SHARD = (
-    "sureshot.shard."  # before paths, K and N of each among the settings of the table of videos
-)
-_WORDS = "sureshot.words"  # among the settings of the table of videos
-_EXCLUDED = "sureshot.excluded."  # before each pattern among the settings of the table of videos
+# Names among the settings of the table of videos, or how they begin.
+_SHARD = "sureshot.shard."  # goes on with the paths, N and K of each
+_WORDS = "sureshot.words"
+_EXCLUDED = "sureshot.excluded."  # goes on with a pattern
 
 
 def _nothing_named(path: Path, name: str, folders: Iterable[Path]) -> str:
@@ -111,7 +110,6 @@ class Store:
         """Open an existing index.
 
         Args:
-            location: where it is.
             complete: whether to make one whole that is half made, which takes the right to write.
             cached: whether one in S3 storage is read from a local copy, brought when needed.
         """
@@ -184,12 +182,8 @@ class Store:
     def paths(self, known: int | None = None) -> tuple[int, Any]:
         """The texts of the paths of all videos that can be found, an arrow array in no order.
 
-        Args:
-            known: the state whose paths are known; of that one they are not read again.
-
-        Returns:
-            A number of the state of the table of videos, for this process, and the paths; None for
-            those that are known.
+        A number goes with them that tells the state of the table in this process. Given one whose
+        paths are ``known``, they are None for that state and not read again.
         """
 
         def act(table: Any) -> tuple[int, Any]:
@@ -202,9 +196,8 @@ class Store:
         with as_store_error(self.location, "read"):
             version, paths = self._tables.use("videos", act)
         if paths is not None and self._tables.damaged("videos")[0]:
-            paths = pa.array(
-                [to_text(one.path) for one in self.videos() if one.windows], pa.string()
-            )
+            found = [to_text(one.path) for one in self.videos() if one.windows]
+            paths = pa.array(found, pa.string())
         return version, paths
 
     def each_video(self) -> Iterator[VideoRecord]:
@@ -273,10 +266,7 @@ class Store:
     def set_excluded(self, patterns: Sequence[str], *, excluded: bool) -> None:
         """Remember patterns of `sureshot.media.discover.Excluded`, or forget them."""
         named = (to_text(object_path(pattern) or Path(pattern)) for pattern in patterns)
-        values = {_EXCLUDED + name: "" if excluded else None for name in named}
-        if values:
-            with self._writing():
-                self._change_settings(values)
+        self._remember({_EXCLUDED + name: "" if excluded else None for name in named})
 
     def words(self) -> str:
         """What is remembered of which words are read; empty at first."""
@@ -284,8 +274,7 @@ class Store:
 
     def set_words(self, wanted: str) -> None:
         """Remember which words are read."""
-        with self._writing():
-            self._change_settings({_WORDS: wanted})
+        self._remember({_WORDS: wanted})
 
     def note_shard(self, shard: Shard, paths: Sequence[Path], *, finished: bool) -> None:
         """Remember that a shard of the videos at some paths was begun, or indexed to its end.
@@ -306,9 +295,7 @@ class Store:
                 if name.startswith(_SHARD)
                 and all(_is_below(path, paths) for path in json.loads(known[name])["paths"])
             }
-        if values:
-            with self._writing():
-                self._change_settings(values)
+        self._remember(values)
 
     def missing_shards(self) -> list[str]:
         """Sentences on shards that were not indexed to their end where others were begun."""
@@ -352,12 +339,9 @@ class Store:
     def copy(self, copies: Sequence[tuple[VideoRecord, VideoRecord]]) -> list[VideoRecord | None]:
         """Give videos the windows and words of others, without encoding anything; in one commit.
 
-        Args:
-            copies: pairs of a video that is there, and one with the same content.
-
-        Returns:
-            What is known of each second one from now on; None, and nothing done, if the windows
-            of the first were not all there and sound.
+        Copies are pairs of a video that is there, and one with the same content. Of each second one
+        comes what is known from now on, or None, and nothing is done, if the windows of the first
+        were not all there and sound.
         """
         if not copies:
             return []
@@ -425,9 +409,7 @@ class Store:
 
         ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case. What
         is not UTF-8 in a name may be given as it is printed, and an accent in either of its forms.
-
-        Args:
-            among: the only videos by which folders are known; None for all of the index.
+        Folders are known by the videos ``among`` which they are, or by all of the index.
         """
         path, text = absolute(folder), str(folder)
         is_path = text.startswith((".", "~")) or path == Path(folder) or not Path(folder).parts
@@ -448,13 +430,13 @@ class Store:
             return VideoSet(frozenset(), _nothing_named(path, plain(text), folders))
         if len(named) < 2:
             return next(iter(named))
-        first = sorted(map(plain, named))[:_NAMED]
-        more = [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-        shown = ", ".join([*first, *more])
+        shown = sorted(map(plain, named))[:_NAMED]
+        shown += [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
+        note = f"{len(named)} folders are named {plain(text)}, and all were searched: "
         return VideoSet(
             ids=frozenset(v.id for v in videos if not named.isdisjoint(v.path.parents)),
             words=f"in folders named {plain(text)}",
-            note=f"{len(named)} folders are named {plain(text)}, and all were searched: {shown}.",
+            note=f"{note}{', '.join(shown)}.",
         )
 
     def windows_of(self, path: Path) -> StoredWindows:
@@ -464,8 +446,7 @@ class Store:
     def sweep(self) -> tuple[int, str]:
         """Remove windows over ten minutes old that an interrupted write has left.
 
-        Returns:
-            Number of videos they were of, and why none was removed where that is not safe.
+        Gives the number of videos they were of, and why none was removed where that is not safe.
         """
         with self._writing():
             swept = maintenance.sweep(self._tables)
@@ -496,8 +477,11 @@ class Store:
         with as_store_error(self.location, "read"):
             return self._tables.use("videos", lambda table: table.config(), deadly=True)
 
-    def _change_settings(self, values: Mapping[str, str | None]) -> None:
-        self._tables.commit("videos", lambda table: table.update_config(values), deadly=True)
+    def _remember(self, values: Mapping[str, str | None]) -> None:
+        """Change what `_settings` gives; None forgets."""
+        if values:
+            with self._writing():
+                self._tables.commit("videos", lambda t: t.update_config(values), deadly=True)
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
@@ -524,6 +508,5 @@ def _on_missing(of: int, paths: Sequence[str], done: set[int]) -> str:
     return (
         f"{what} {listed} of {of} of {shown} {have} not been indexed yet. "
         f"`sureshot index {plain(shlex.join(paths))} {option('shard', f'{first[0]}/{of}')}` "
-        "indexes "
-        f"{'it' if count == 1 else 'the first of them'}."
+        f"indexes {'it' if count == 1 else 'the first of them'}."
     )

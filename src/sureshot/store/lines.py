@@ -63,33 +63,23 @@ _OF_LANCE = ("_score", "_distance", "_rowid")
 
 @dataclass(frozen=True, slots=True)
 class WordsRead:
-    """What one source of a video gave, perhaps nothing.
-
-    Attributes:
-        stamp: what was read, by which a change is seen.
-        vectors: sentence vectors of the lines, of unit length.
-    """
+    """What one source of a video gave, perhaps nothing."""
 
     video: VideoRecord
     source: str
-    stamp: str
+    stamp: str  # of what was read, by which a change is seen
     lines: Sequence[Line]
-    vectors: Float[np.ndarray, "lines 384"]
+    vectors: Float[np.ndarray, "lines 384"]  # of the sentences, of unit length
 
 
 @dataclass(frozen=True, slots=True)
 class FoundLine:
-    """A line that may be meant.
-
-    Attributes:
-        similarity: of its sentence vector with that of the query, in [-1, 1].
-        key: of its row.
-    """
+    """A line that may be meant."""
 
     path: Path
     line: Line
-    similarity: float
-    key: str = ""
+    similarity: float  # of its sentence vector with that of the query, in [-1, 1]
+    key: str = ""  # of its row
 
 
 class Lines:
@@ -134,11 +124,9 @@ class Lines:
         """
         near = {"column": "vector", "metric": "dot", "nprobes": PARTITIONS, "k": count}
         near |= {"q": vector.astype(np.float16), "use_index": "lines" not in self._tables.unindexed}
-        only = {"filter": selected(selection), "prefilter": True} if selection is not None else {}
-        by_words = self._found(
-            vector, full_text_query=MatchQuery(text, "text"), limit=count, **only
-        )
-        by_meaning = self._found(vector, nearest=near, **only)
+        words = MatchQuery(text, "text")
+        by_words = self._found(vector, selection, full_text_query=words, limit=count)
+        by_meaning = self._found(vector, selection, nearest=near)
         return list({(one.path, one.line): one for one in (*by_meaning, *by_words)}.values())
 
     def having(
@@ -149,14 +137,14 @@ class Lines:
         selection: Selection | None = None,
     ) -> list[FoundLine]:
         """Lines that have some words in a row, but for endings; the shortest first."""
-        only = {"filter": selected(selection), "prefilter": True} if selection is not None else {}
-        return self._found(vector, full_text_query=PhraseQuery(phrase, "text"), limit=count, **only)
+        words = PhraseQuery(phrase, "text")
+        return self._found(vector, selection, full_text_query=words, limit=count)
 
     def next_to(self, found: Sequence[tuple[FoundLine, int]]) -> list[FoundLine | None]:
         """The lines so many before or after others of one source of a video; None without one."""
         keys = [f"{one.key[:-6]}{int(one.key[-6:]) + step:06}" for one, step in found]
-        named = ", ".join(f"'{key}'" for key in dict.fromkeys(keys))
-        there = self._found(filter=f"text IS NOT NULL AND key IN ({named})") if keys else []
+        named = f"text IS NOT NULL AND key IN ({id_list(list(dict.fromkeys(keys)))})"
+        there = self._found(filter=named) if keys else []
         known = {one.key: one for one in there}
         return [known.get(key) for key in keys]
 
@@ -225,12 +213,9 @@ class Lines:
 
     def write(self, read: Sequence[WordsRead]) -> None:
         """Store what was read, in place of what the same sources gave; all of it or nothing."""
-        if not read:
-            return
-        rows = pa.concat_tables([_rows(one, self._header) for one in read])
         with as_store_error(self._tables.location, "write to"), write_lock(self._tables.location):
             self._tables.create_lines(self._header)
-            self._replace(rows, [(one.video.id, one.source) for one in read])
+            self._replace(read)
 
     def copy(self, copies: Sequence[tuple[VideoRecord, VideoRecord]]) -> None:
         """Give videos the lines of others with the same content; the caller has the write lock.
@@ -242,12 +227,8 @@ class Lines:
         wanted = id_list(sorted({old.id for old, _ in copies}))
         rows = self._tables.use("lines", lambda t: t.to_table(filter=f"video IN ({wanted})"))
         there = of_each(rows.filter(pa.array(sound(rows))))
-        read = [
-            one for old, new in copies if old.id in there for one in _as_read(there[old.id], new)
-        ]
-        if read:
-            made = pa.concat_tables([_rows(one, self._header) for one in read])
-            self._replace(made, [(one.video.id, one.source) for one in read])
+        pairs = [(there[old.id], new) for old, new in copies if old.id in there]
+        self._replace([one for rows, new in pairs for one in _as_read(rows, new)])
 
     def sweep(self, known: set[str], before: float) -> None:
         """Remove lines of videos that are not known and were written before a time."""
@@ -264,8 +245,12 @@ class Lines:
             ids = id_list(orphans[first : first + _AT_ONCE])
             self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")
 
-    def _replace(self, rows: pa.Table, owners: Sequence[tuple[str, str]]) -> None:
-        keys = " OR ".join(f"starts_with(key, '{_key(*owner)}')" for owner in owners)
+    def _replace(self, read: Sequence[WordsRead]) -> None:
+        if not read:
+            return
+        rows = pa.concat_tables([_rows(one, self._header) for one in read])
+        owners = (_key(one.video.id, one.source) for one in read)
+        keys = " OR ".join(f"starts_with(key, '{key}')" for key in owners)
 
         def act(table: Any) -> None:
             new = write_fragments(rows, table, mode="append")
@@ -276,16 +261,21 @@ class Lines:
         self._tables.commit("lines", act)
 
     def _found(
-        self, query: Float[np.ndarray, " 384"] | None = None, **wanted: Any
+        self,
+        query: Float[np.ndarray, " 384"] | None = None,
+        selection: Selection | None = None,
+        **wanted: Any,
     ) -> list[FoundLine]:
         """Sound lines as Lance is asked for them, in the order of time where it has no other."""
         if not self._tables.has_lines():
             return []
+        if selection is not None:
+            wanted |= {"filter": selected(selection), "prefilter": True}
 
         def act(table: Any) -> pa.Table:
-            own = ["_score"] if "full_text_query" in wanted else []
-            own = ["_distance"] if "nearest" in wanted else own
-            return table.to_table(columns=[*table.schema.names, *own], **wanted)
+            own = {"full_text_query": "_score", "nearest": "_distance"}
+            more = [name for how, name in own.items() if how in wanted]
+            return table.to_table(columns=[*table.schema.names, *more], **wanted)
 
         with as_store_error(self._tables.location, "read"):
             rows = self._tables.use("lines", act)
@@ -354,15 +344,11 @@ def _rows(read: WordsRead, header: Header) -> pa.Table:
 
 def _filled(read: WordsRead, columns: dict[str, Any], count: int, schema: pa.Schema) -> pa.Table:
     """Rows of a source with what all of them have; what else they lack is null."""
-    every: dict[str, Any] = {
-        "video": read.video.id,
-        "path": to_text(read.video.path),
-        "source": read.source,
-        "written_at": time.time(),
-    }
+    every: dict[str, Any] = dict.fromkeys(schema.names)
+    every |= {"video": read.video.id, "path": to_text(read.video.path), "source": read.source}
+    every |= {"written_at": time.time()}
     columns = {name: [value] * count for name, value in every.items()} | columns
-    nulls = [None] * count
-    return pa.table([columns.get(name, nulls) for name in schema.names], schema=schema)
+    return pa.table(columns, schema=schema)
 
 
 def _texts(table: Any) -> list[str]:

@@ -27,9 +27,8 @@ def masked(text: str) -> str:
         scheme, host, rest = found.groups()
         if not _names_user(host):
             return found[0]
-        return (
-            f"{scheme}…@{(host + rest).rpartition('@')[2]}" if "@" in host + rest else f"{scheme}…"
-        )
+        _, at, place = (host + rest).rpartition("@")
+        return f"{scheme}…{at}{place if at else ''}"
 
     return _SIGNED.sub("?…", _ADDRESS.sub(without_user, text))
 
@@ -45,13 +44,9 @@ def _names_user(host: str) -> bool:
 
 
 class SureshotError(Exception):
-    """Something the user can fix; the message says how.
+    """Something the user can fix; the message says how."""
 
-    Attributes:
-        code: short name of the kind of error, which programs may rely on.
-    """
-
-    code: ClassVar[str] = "input"
+    code: ClassVar[str] = "input"  # short name of the kind of error, which programs may rely on
 
     def __str__(self) -> str:
         return masked(super().__str__())
@@ -66,8 +61,7 @@ class ArgumentError(SureshotError):
 class VideoError(SureshotError):
     """One video could not be read. The rest of the folder is not affected.
 
-    Attributes:
-        transient: the reason may go away by itself, so the next run tries again.
+    If it is ``transient``, the reason may go away by itself, and the next run tries again.
     """
 
     code = "video"
@@ -152,12 +146,7 @@ RESEARCH = ("torch", "transformers", "matplotlib", "h5py")  # modules of the ext
 
 
 def require_research(what: str, *packages: str) -> None:
-    """Refuse what needs packages of the extra ``research`` that are not installed.
-
-    Args:
-        what: what needs them, as the first words of a sentence.
-        packages: modules; none are torch alone.
-    """
+    """Refuse what needs packages, or torch, of the extra ``research`` that are not installed."""
     missing = [package for package in packages or ("torch",) if not is_installed(package)]
     if missing:
         raise MissingPackageError(what, missing)
@@ -189,10 +178,8 @@ def onnxruntime() -> Any:
     try:
         import onnxruntime
     finally:
-        if before is None:
-            del os.environ[_SILENT]
-        else:
-            os.environ[_SILENT] = before
+        del os.environ[_SILENT]
+        os.environ |= {} if before is None else {_SILENT: before}
     return onnxruntime
 
 

@@ -35,9 +35,8 @@ _NEW, _OLD = "new", "old"  # names in a hidden folder: what is written, and what
 def replace_file(path: Path) -> Iterator[Path]:
     """Write a file, or an object, that is there only when complete and on the disk.
 
-    Yields:
-        Path of an empty file with the same suffix, to be written in the block. If the block raises,
-        it is removed and the old file stays as it was.
+    An empty file with the same suffix is there to be written in the block; if that raises, it is
+    removed and the old file stays as it was.
 
     Examples:
         >>> import tempfile
@@ -68,13 +67,10 @@ def replace_file(path: Path) -> Iterator[Path]:
 def replace_folder(folder: Path) -> Iterator[Path]:
     """Write a folder that appears, or replaces another, only when complete and on the disk.
 
+    An empty one is there to be filled in the block; if that raises, the old folder stays as it was.
     A process that is killed between moving the old folder away and the new one in leaves none:
     `restore_folder` puts the old one back, as does the next call of this function. Folders above
     it are made.
-
-    Yields:
-        Path of an empty folder to be filled in the block. If the block raises, it is removed and
-        the old folder stays as it was.
     """
     folder.parent.mkdir(parents=True, exist_ok=True)
     with _hidden_folder(folder) as hidden:
@@ -95,9 +91,10 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 def restore_folder(path: Path) -> None:
     """Remove what killed processes left of a path; put back what they moved away."""
     pattern = re.compile(re.escape(_prefix(path)) + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
-    names = []
-    with contextlib.suppress(OSError):
+    try:
         names = os.listdir(path.parent)  # noqa: PTH208 - a cache has thousands of files
+    except OSError:
+        return
     for match in filter(None, map(pattern.fullmatch, names)):
         hidden = path.parent / match[0]
         if _is_abandoned(hidden, match[1], int(match[2])):

@@ -71,15 +71,12 @@ def locate(location: str | Path) -> str:
     """A place of an index as an absolute folder, links in it kept, or as an object-storage URI."""
     text = os.fspath(location)
     named = _object(location)
+    other = f"Choose another with {option('db')}."
     if "\n" in text or "\r" in text:
-        raise StoreError(
-            f"An index cannot be at {text!r}: the name holds a line break. Choose another with "
-            f"{option('db')}."
-        )
-    if text.startswith("file://"):
-        text = text.removeprefix("file://")
+        raise StoreError(f"An index cannot be at {text!r}: the name holds a line break. {other}")
     if named is not None:
         return str(named)
+    text = text.removeprefix("file://")
     if "://" in text:
         return text.rstrip("/")
     text = str(absolute(text))
@@ -87,10 +84,7 @@ def locate(location: str | Path) -> str:
         text.encode()
     except UnicodeEncodeError:
         shown = text.encode("utf-8", "replace").decode()
-        raise StoreError(
-            f"An index cannot be at {shown}: the name is not UTF-8. Choose another with "
-            f"{option('db')}."
-        ) from None
+        raise StoreError(f"An index cannot be at {shown}: the name is not UTF-8. {other}") from None
     return text
 
 

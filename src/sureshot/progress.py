@@ -27,11 +27,7 @@ class Silent:
 
 
 class Notes:
-    """Keeps the sentences, and passes everything on.
-
-    Attributes:
-        lines: the sentences so far.
-    """
+    """Keeps the sentences, and passes everything on."""
 
     def __init__(self, progress: Progress) -> None:
         self.lines: list[str] = []

@@ -74,9 +74,7 @@ _CUT = (errno.ECONNRESET, "the object storage breaks connections off")
 def refusal(error: Exception, place: str = "") -> OSError:
     """The error of the library as one of the system, with words of ours alone.
 
-    Args:
-        error: what the library raised.
-        place: address of what was asked for, without credentials.
+    The place is the address of what was asked for, without credentials.
     """
     response: Any = getattr(error, "response", None)
     if isinstance(response, dict):
@@ -116,18 +114,14 @@ def _other(code: str) -> tuple[int, str]:
 
 @dataclass(frozen=True, slots=True)
 class StoredObject:
-    """What a storage says of an object.
-
-    Attributes:
-        mtime_ns: when it was written. Storages tell whole seconds; the nanoseconds are made of the
-            ETag, so that another content has another time.
-        etag: what the storage tells its content by.
-    """
+    """What a storage says of an object."""
 
     key: str
     size: int
+    # When it was written. Storages say whole seconds; the nanoseconds are made of the ETag, so that
+    # another content has another time.
     mtime_ns: int
-    etag: str
+    etag: str  # what the storage knows its content by
 
 
 def lance_options(location: str) -> dict[str, str]:
@@ -265,14 +259,12 @@ class ObjectPath(PosixPath):
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Size and time of an object, or that it is a folder of some."""
         if self.key:
-            try:
-                return self._status(stat.S_IFREG | 0o644, self.look())
-            except FileNotFoundError:
-                pass  # a folder, perhaps; and whether there is such a bucket, only a listing tells
+            # Else a folder, perhaps; and whether there is such a bucket, only a listing tells.
+            with contextlib.suppress(FileNotFoundError):
+                found = self.look()
+                return self._status(stat.S_IFREG | 0o644, found.size, found.mtime_ns)
         if any(self.below(limit=1)):
-            return self._status(
-                stat.S_IFDIR | 0o755, StoredObject(key="", size=0, mtime_ns=0, etag="")
-            )
+            return self._status(stat.S_IFDIR | 0o755, size=0, mtime_ns=0)
         what = "no such object" if self.key else "an empty bucket"
         raise FileNotFoundError(errno.ENOENT, what, str(self))
 
@@ -296,28 +288,27 @@ class ObjectPath(PosixPath):
 
     def below(self, limit: int | None = None) -> Iterator[StoredObject]:
         """The objects below, however deep, in the order of keys; the first ones if limited."""
-        given: dict[str, Any] = {"Prefix": f"{self.key}/" if self.key else ""}
-        given |= {} if limit is None else {"MaxKeys": limit}
-        while True:
-            answer = self._call("list_objects_v2", **given)
+        for answer in self._listings({} if limit is None else {"MaxKeys": limit}):
             for found in answer.get("Contents", ()):
                 yield _described(found["Key"], int(found["Size"]), found)
-            if limit is not None or not answer.get("IsTruncated"):
+            if limit is not None:
                 return
-            given["ContinuationToken"] = answer["NextContinuationToken"]
 
     def folders(self) -> list[str]:
         """Names directly below that others are below of."""
-        prefix = f"{self.key}/" if self.key else ""
-        given = {"Prefix": prefix, "Delimiter": "/"}
-        found: list[str] = []
-        while True:
+        answers = self._listings({"Delimiter": "/"})
+        keys = (one["Prefix"] for answer in answers for one in answer.get("CommonPrefixes", ()))
+        names = [key[:-1].removeprefix(f"{self.key}/") for key in keys]
+        return [name for name in names if is_plain_key(name) and not name.startswith(".")]
+
+    def _listings(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """The answers of a listing, of which each has at most a thousand objects."""
+        answer: dict[str, Any] = {"IsTruncated": True}
+        given = given | {"Prefix": f"{self.key}/" if self.key else ""}
+        while answer.get("IsTruncated"):
             answer = self._call("list_objects_v2", **given)
-            found += (one["Prefix"][len(prefix) : -1] for one in answer.get("CommonPrefixes", ()))
-            if not answer.get("IsTruncated"):
-                break
-            given["ContinuationToken"] = answer["NextContinuationToken"]
-        return [name for name in found if is_plain_key(name) and not name.startswith(".")]
+            yield answer
+            given["ContinuationToken"] = answer.get("NextContinuationToken")
 
     def open(
         self,
@@ -340,9 +331,8 @@ class ObjectPath(PosixPath):
 
         It is an error if the object has another content than an ETag given.
         """
-        given = {"Range": f"bytes={first}-{first + count - 1}"} | (
-            {"IfMatch": etag} if etag else {}
-        )
+        given = {"Range": f"bytes={first}-{first + count - 1}"}
+        given |= {"IfMatch": etag} if etag else {}
         for left in reversed(range(_TRIES)):
             try:
                 answer = self._call("get_object", Key=self.key, **given)
@@ -364,10 +354,8 @@ class ObjectPath(PosixPath):
     def write_bytes(self, data: Any, instead_of: str | None = None) -> int:
         """Write the object, whole or not at all.
 
-        Args:
-            data: its content.
-            instead_of: ETag of the content that it may replace, empty for none at all; None
-                replaces whatever is there. Where another is there, the error has ``ESTALE``.
+        It replaces whatever is there, or only the content of the ETag ``instead_of``, empty for
+        none at all. Where another is there, the error has ``ESTALE``.
         """
         given: dict[str, Any] = {"Key": self.key, "Body": bytes(data)}
         if instead_of is not None:
@@ -425,12 +413,12 @@ class ObjectPath(PosixPath):
         except FileNotFoundError:
             return 0
 
-    def _status(self, mode: int, stored: StoredObject) -> os.stat_result:
+    def _status(self, mode: int, size: int, mtime_ns: int) -> os.stat_result:
         """What an object says of itself, as the system says it of a file."""
-        seconds, exact = stored.mtime_ns // _SECOND, stored.mtime_ns / _SECOND
         device, number = zlib.crc32(self.bucket.encode()), zlib.crc32(self.key.encode())
-        fields = (mode, number, device, 1, 0, 0, stored.size, seconds, seconds, seconds)
-        return os.stat_result((*fields, *(exact,) * 3, *(stored.mtime_ns,) * 3))
+        times = mtime_ns // _SECOND, mtime_ns / _SECOND, mtime_ns  # whole, exact, nanoseconds
+        fields = (mode, number, device, 1, 0, 0, size)
+        return os.stat_result((*fields, *(time for time in times for _ in range(3))))
 
 
 def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
@@ -441,12 +429,7 @@ def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
 
 
 class ObjectReader(io.RawIOBase):
-    """An open object; all that is read of it is of one content, or it is an error.
-
-    Attributes:
-        name: its address.
-        stored: what the storage says of it.
-    """
+    """An open object; all that is read of it is of one content, or it is an error."""
 
     stored: StoredObject
 
@@ -514,12 +497,9 @@ class ObjectReader(io.RawIOBase):
 
 
 def object_path(address: str | Path) -> ObjectPath | None:
-    """The path that an address names; None for what is no address of an object.
+    """The path that an address names, None where it names no object; ValueError for ``..`` in it.
 
     A `Path` that was made of an address has lost a slash, and is understood all the same.
-
-    Raises:
-        ValueError: it has ``..`` in it.
 
     Examples:
         >>> object_path("s3://films/1999/a b.mp4"), object_path(Path("s3://films")).bucket

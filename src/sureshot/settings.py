@@ -86,12 +86,7 @@ def read_bytes(path: str | Path, max_bytes: int) -> bytes:
 
 
 def read_text(path: str | Path, max_bytes: int, errors: str = "strict") -> str:
-    """Text of a file, in UTF-8 or in the UTF-16 of Windows; what is no text is a ValueError.
-
-    Args:
-        max_bytes: bytes that it may have.
-        errors: as for `bytes.decode`.
-    """
+    """Text of a file, in UTF-8 or in the UTF-16 of Windows; what is no text is a ValueError."""
     try:
         return decoded(read_bytes(path, max_bytes), errors)
     except UnicodeDecodeError as error:
@@ -200,13 +195,11 @@ T = TypeVar("T")
 
 
 def build(kind: type[T], values: Mapping[str, object], key: str = "") -> T:
-    """A dataclass from plain values.
+    """A dataclass from plain values by name; what is left out takes its default.
 
-    Args:
-        kind: the dataclass. Fields may be bool, int, float, str, Path, Literal, ``X | None``,
-            ``tuple[X, ...]``, a mapping that is taken as it comes, or dataclasses of all these.
-        values: plain values by name; what is left out takes its default.
-        key: dotted key of these values, for errors.
+    Fields may be bool, int, float, str, Path, Literal, ``X | None``, ``tuple[X, ...]``, a mapping
+    that is taken as it comes, or dataclasses of all these. Errors put the dotted ``key`` before
+    their names.
 
     Examples:
         >>> @dataclasses.dataclass(frozen=True)
@@ -223,7 +216,8 @@ def build(kind: type[T], values: Mapping[str, object], key: str = "") -> T:
     fields = {field.name: field for field in dataclasses.fields(kind) if field.init}  # type: ignore[arg-type]
     for name in values:
         if name not in fields:
-            raise SureshotError(f"Unknown setting {_named(key, name)}; known: {', '.join(fields)}.")
+            shown = _cut(_dotted(key, name))
+            raise SureshotError(f"Unknown setting {shown}; known: {', '.join(fields)}.")
     for name, field in fields.items():
         optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
         if name not in values and not optional:
@@ -423,17 +417,15 @@ def _parsed(text: str, key: str) -> object:
     return read["value"] if len(read) == 1 else text
 
 
-def _named(key: str, name: str) -> str:
-    """A dotted path from outside, as an error shows it."""
-    text = plain(_dotted(key, name))
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
-
-
 def _shown(value: object) -> str:
     """A value as an error shows it: in a few characters, none of which steers a terminal."""
     if isinstance(value, int) and value.bit_length() > 1000:  # more digits than Python writes
         return f"a number of {value.bit_length()} bits"
-    text = plain(repr(value))
+    return _cut(repr(value))
+
+
+def _cut(text: str) -> str:
+    text = plain(text)
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
 
 

@@ -10,8 +10,8 @@ from sureshot.errors import masked
 
 # Words that say nothing of a picture.
 _LISTED = """
-    about after all also an and any are around as at be been being but by can did do does for from
-    had has have he her here his how in into is it its me my near no not of off on or our out over
+    a about after all also an and any are around as at be been being but by can did do does for from
+    had has have he her here his how i in into is it its me my near no not of off on or our out over
     she so some that the their them then there these they this those to under up us was we were what
     when where which while who with you your
 """
@@ -28,7 +28,7 @@ def decoded(data: bytes, errors: str = "strict") -> str:
 
 def is_empty_word(word: str) -> bool:
     """Whether a word in small letters says nothing of a picture, such as "the" or "after"."""
-    return word in _EMPTY or word in ("a", "i")
+    return word in _EMPTY
 
 
 def other_script(text: str) -> bool:
@@ -117,15 +117,13 @@ def one_line(text: str) -> str:
 def file_name(text: str, room: int, otherwise: str) -> str:
     """Text as part of a file name: safe on every system and at most ``room`` bytes long.
 
-    Args:
-        otherwise: taken where nothing safe is left.
+    Where nothing safe is left, it is ``otherwise``.
 
     Examples:
         >>> file_name("who? me/you ", 100, "video")
         'who_ me_you'
     """
-    letters = unicodedata.normalize("NFC", text)
-    safe = "".join("_" if _unsafe(letter) else letter for letter in letters)
+    safe = "".join("_" if _unsafe(letter) else letter for letter in composed(text))
     name = " ".join(safe.split()).strip(". ") or otherwise
     return name.encode()[:room].decode(errors="ignore").strip(". ")
 
@@ -172,19 +170,14 @@ def duration(seconds: float) -> str:
     """
     whole = round(seconds)
     hours, minutes = whole // 3600, whole // 60 % 60
-    if whole < 3600:
-        parts = (minutes, "min"), (whole % 60, "s")
-    else:
-        parts = (hours, "h"), (minutes, "min")
+    parts = [(hours, "h"), (minutes, "min"), (0 if hours else whole % 60, "s")]
     return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
 
 
 def time_left(elapsed: float, done: float | int, total: float | int) -> str:
     """How long the rest of some work will take, in words to put behind others; empty at first.
 
-    Args:
-        elapsed: seconds since the work began.
-        done: how much is done of the total, in any unit.
+    ``elapsed`` is in seconds since the work began, done and total are in any unit.
 
     Examples:
         >>> time_left(10.0, 1, 5), time_left(100.0, 1, 1000), time_left(100.0, 1, 10)

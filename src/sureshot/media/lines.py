@@ -13,7 +13,7 @@ from sureshot.media.workers import usual_workers
 from sureshot.text import one_line
 
 if TYPE_CHECKING:
-    from sureshot.media.subtitles import Cue, Sidecar
+    from sureshot.media.subtitles import Sidecar
 
 # Processor seconds per second of video, about; of speech it is that of a model of the size "small".
 _COST = {"subtitles": 0.0, "picture": 0.07, "speech": 0.3}
@@ -97,21 +97,19 @@ def read(
     """
     if reason := why_not(source, speech):
         raise SureshotError(f"{TITLES[source]} cannot be read: {reason}.")
-    cues: Iterable[Cue]
+    lines: Iterable[Line]
     if source == "subtitles":
         from sureshot.media import subtitles
 
-        cues = subtitles.read(video, sidecars, duration=duration, note=note)
+        lines = subtitles.read(video, sidecars, duration=duration, note=note)
     elif source == "picture":
         from sureshot.media import picture_text
 
-        cues = picture_text.read(video, rate=rate, progress=progress)
+        lines = picture_text.read(video, rate=rate, progress=progress)
     else:
         from sureshot.media import speech as hearing
 
-        cues = hearing.read(video, speech or "", progress=progress)
-    for cue in cues:
-        if text := one_line(cue.text):
-            yield Line(
-                start=cue.start, end=cue.end, text=text, source=source, language=cue.language
-            )
+        lines = hearing.read(video, speech or "", progress=progress)
+    for line in lines:
+        if text := one_line(line.text):
+            yield line._replace(text=text)

@@ -18,7 +18,7 @@ from jaxtyping import Float, UInt8
 
 from sureshot.errors import install_command, is_installed, onnxruntime
 from sureshot.media.discover import Source
-from sureshot.media.subtitles import Cue
+from sureshot.media.lines import Line
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
 from sureshot.media.workers import usual_workers
@@ -141,7 +141,7 @@ def read(
     *,
     rate: float = 1.0,
     progress: Callable[[float], None] = lambda seconds: None,
-) -> list[Cue]:
+) -> list[Line]:
     """The texts in the pictures of a video, each once for as long as it is shown.
 
     They begin with the picture that was read, one in a shot or in 1.5 seconds of one, and end with
@@ -164,7 +164,9 @@ def read(
                 one.end = shot.end
             progress(shot.end)
     found.sort(key=lambda one: one.start)
-    return [Cue(start=one.start, end=one.end, text=one.best.text) for one in found]
+    return [
+        Line(start=one.start, end=one.end, text=one.best.text, source="picture") for one in found
+    ]
 
 
 def _follow(shown: Sequence[_Shown], texts: Sequence[_Text], start: float) -> list[_Shown]:

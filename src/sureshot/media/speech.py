@@ -25,7 +25,7 @@ from sureshot.errors import (
     option,
 )
 from sureshot.media.container import TimeBudget, open_container, within_budget
-from sureshot.media.subtitles import Cue
+from sureshot.media.lines import Line
 from sureshot.media.video import file_size, picture_stream, reading, start_of
 from sureshot.text import plain
 
@@ -101,7 +101,7 @@ def read(
     model: str,
     *,
     progress: Callable[[float], None] = lambda seconds: None,
-) -> Iterator[Cue]:
+) -> Iterator[Line]:
     """What is said in a video, sentence by sentence; nothing where it has no sound.
 
     Each stretch is heard without what came before: a model that repeats itself would go on so.
@@ -115,10 +115,11 @@ def read(
         )
         language = heard.language if heard.language_probability >= _LIKELY else ""
         for words in _sentences(chain.from_iterable(one.words or () for one in segments)):
-            yield Cue(
+            yield Line(
                 start=start + float(words[0].start),
                 end=start + float(words[-1].end),
                 text="".join(word.word for word in words),
+                source="speech",
                 language=language,
             )
             progress(start + float(words[-1].end))

@@ -24,6 +24,7 @@ from av.stream import Discard
 from sureshot.errors import VideoError, reason_of
 from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
+from sureshot.media.lines import Line
 from sureshot.media.video import file_size, picture_delay, picture_stream, start_of
 from sureshot.s3 import ObjectPath
 from sureshot.text import composed, counted, one_line, plain, timecode
@@ -93,15 +94,6 @@ _TAGS = {
     for names in re.split(r"[|\n]", _LANGUAGES.strip())
     for name in names.split()
 }
-
-
-class Cue(NamedTuple):
-    """What is to be read or heard from ``start`` to ``end``, in seconds from the video's start."""
-
-    start: float
-    end: float
-    text: str
-    language: str = ""
 
 
 class Sidecar(NamedTuple):
@@ -259,7 +251,7 @@ def read(
     *,
     duration: float = math.inf,
     note: Callable[[str], None] = lambda remark: None,
-) -> Iterator[Cue]:
+) -> Iterator[Line]:
     """The cues of a video: of its subtitle files, then of its tracks, each once per language.
 
     Args:
@@ -268,7 +260,7 @@ def read(
     """
     seen: set[tuple[str, str, int]] = set()
 
-    def new(cues: Iterator[Cue], name: str) -> Iterator[Cue]:
+    def new(cues: Iterator[Line], name: str) -> Iterator[Line]:
         for cue in merged(_kept(cues, duration, name, note)):
             key = cue.text, cue.language, round(cue.start)
             if key not in seen:
@@ -283,10 +275,10 @@ def read(
 
 
 def _kept(
-    cues: Iterator[Cue], duration: float, name: str, note: Callable[[str], None]
-) -> list[Cue]:
+    cues: Iterator[Line], duration: float, name: str, note: Callable[[str], None]
+) -> list[Line]:
     """The cues of a track that are within a video, as far as it can be read."""
-    kept: list[Cue] = []
+    kept: list[Line] = []
     late, most = 0, min(_MOST_CUES, _ANYHOW + _A_SECOND * duration)
     try:
         for cue in cues:
@@ -307,7 +299,7 @@ def _kept(
     return sorted(kept)
 
 
-def _of_file(file: Sidecar, delay: float) -> Iterator[Cue]:
+def _of_file(file: Sidecar, delay: float) -> Iterator[Line]:
     """The cues of a file, whose times count from the beginning of the video and not of pictures."""
     with io.BufferedReader(open_regular(file.path)) as opened:
         data = opened.read(_MOST_BYTES + 1)
@@ -376,11 +368,11 @@ def _strange(data: bytes, encoding: str, alphabet: Set[str]) -> float:
     return others / len(letters) if letters else 1.0
 
 
-def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
+def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Line]]:
     """The cues of each text track of a video; none where there are none."""
     if video.suffix.lower() not in VIDEO_SUFFIXES or video.is_dir():
         return []
-    cues: dict[int, list[Cue]] = {}
+    cues: dict[int, list[Line]] = {}
     try:
         budget = TimeBudget(file_size(video))
         with open_container(video, budget) as container:
@@ -407,7 +399,7 @@ def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Cue]]:
     return list(cues.values())
 
 
-def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
+def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Line]:
     """The cue of a packet, if it has words; ``first`` is the clock of the file at second 0."""
     if packet.pts is None:
         return
@@ -423,7 +415,8 @@ def _cues(packet: Any, language: str, first: float = 0.0) -> Iterator[Cue]:
         return  # over before the first picture
     if text := "\n".join(filter(None, map(one_line, words.split("\n")))):
         text = text[:_MOST_LETTERS].strip()
-        yield Cue(start=max(0.0, begin), end=max(0.0, end), text=text, language=language)
+        start, end = max(0.0, begin), max(0.0, end)
+        yield Line(start=start, end=end, text=text, source="subtitles", language=language)
 
 
 def _ass_words(event: str) -> str:
@@ -438,12 +431,12 @@ def _ass_words(event: str) -> str:
     return re.sub(r"\\[Nn]", "\n", "".join(words)).replace(r"\h", " ")
 
 
-def merged(cues: Iterable[Cue]) -> list[Cue]:
+def merged(cues: Iterable[Line]) -> list[Line]:
     """Cues in the order of their times, each line once for as long as it is shown.
 
     Rolling captions repeat the lines above the new one, and typesetting a line for each frame.
     """
-    kept: list[Cue] = []
+    kept: list[Line] = []
     shown: dict[str, int] = {}  # places in kept
     for cue in cues:
         new = []

@@ -43,7 +43,6 @@ CHECKED = ("key", "video", "path", "start", "end", "written_at", "vector", "chec
 LINE_WIDTH = 384  # of the sentence vector of a line
 _EIGHT = 8  # a vector index takes widths that are multiples of this
 _ESCAPE = 0xF700  # private-use characters that stand for bytes of a path, see `to_text`
-_ESCAPED = re.compile("[\uf780-\uf7ff]")
 # Makes Lance see that two writers insert the same row, which is then stored once.
 _PRIMARY = {b"lance-schema:unenforced-primary-key": b"true"}
 
@@ -240,27 +239,20 @@ def to_text(path: Path) -> str:
     A name that really holds one of U+F780-F7FF has its three bytes written that way, so that no two
     paths share a text.
     """
-    return "".join(
-        "".join(chr(_ESCAPE + b) for b in os.fsencode(c))
-        if "\udc80" <= c <= "\udcff" or "\uf780" <= c <= "\uf7ff"
-        else c
-        for c in os.fspath(path)
-    )
+
+    def escaped(found: re.Match[str]) -> str:
+        return "".join(chr(_ESCAPE + byte) for byte in os.fsencode(found[0]))
+
+    return re.sub("[\udc80-\udcff\uf780-\uf7ff]", escaped, os.fspath(path))
 
 
 def from_text(text: str) -> Path:
     """The path that `to_text` wrote."""
     if (named := object_path(text)) is not None:
         return named
-    if not _ESCAPED.search(text):
-        return Path(text)
-    return Path(
-        os.fsdecode(
-            b"".join(
-                bytes([ord(c) - _ESCAPE]) if "\uf780" <= c <= "\uf7ff" else c.encode() for c in text
-            )
-        )
-    )
+    # By way of what Python itself has for such bytes: three in a row may be one of our own letters.
+    odd = re.sub("[\uf780-\uf7ff]", lambda found: chr(ord(found[0]) - _ESCAPE + 0xDC00), text)
+    return Path(os.fsdecode(odd.encode("utf-8", "surrogateescape")))
 
 
 def video_schema(header: Header) -> pa.Schema:

@@ -18,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -74,7 +74,8 @@ class Tables:
         self._session = _session()  # keeps what searches read again and again
         self._mirror = remote.mirror_of(location) if cached else None
         self._trusted: set[Name] = set()  # tables whose newest version was seen to be whole
-        self._fallen: dict[Name, _Fallen] = {}  # what is used in place of a broken newest version
+        # The version in place of a broken newest one, and how many rows it lacks, in words.
+        self._fallen: dict[Name, tuple[int, str]] = {}
         self._damaged: dict[Name, set[int]] = {}  # parts of which a file is not what was written
         self._deadly: dict[Name, set[int]] = {}  # those of them at which a reader would end
         self._thorough = False  # whether the next check reads every file
@@ -301,9 +302,9 @@ class Tables:
         """A sentence for each table of which an older version has to do, with the fix."""
         said = [
             f"The newest version of the table of {name} at {self.location} is damaged, as by a "
-            f"loss of power; the version before it is used{fallen.difference(name)}. "
+            f"loss of power; the version before it is used{lacks}. "
             f"`sureshot index FOLDER` encodes again what is missing."
-            for name, fallen in self._fallen.items()
+            for name, (_, lacks) in self._fallen.items()
         ]
         said += [
             f"A file of the table of {name} at {self.location} is damaged. `sureshot index FOLDER` "
@@ -325,7 +326,7 @@ class Tables:
             self.use(name, lambda table: table.version, deadly=True)
         fallen = list(self._fallen)
         for name in fallen:
-            names = move_aside(self._folder(name), above=self._fallen.pop(name).version)
+            names = move_aside(self._folder(name), above=self._fallen.pop(name)[0])
             self._sums[name].forget(names)
         if fallen:
             self._session = _session()  # it may remember what is no more
@@ -410,8 +411,7 @@ class Tables:
             if whole:
                 self._check_files(name, newest)
                 if _number(last) > numbers[0]:
-                    rows = self._sums[name].rows(last)
-                    self._fallen[name] = _Fallen(numbers[0], newest.count_rows(), rows)
+                    self._fall_back(name, newest, last)
                 else:
                     self._trusted.add(name)
                 return newest
@@ -423,14 +423,19 @@ class Tables:
             with contextlib.suppress(OSError, ValueError):
                 older, whole = self._version(name, number)
                 if whole:
-                    manifest = f"_versions/{_manifests(folder)[numbers[0]].name}"
-                    rows = self._sums[name].rows(manifest)
-                    self._fallen[name] = _Fallen(number, older.count_rows(), rows)
+                    newer = _manifests(folder)[numbers[0]]
+                    self._fall_back(name, older, f"_versions/{newer.name}")
                     self._check_files(name, older)
                     return older
         if broken is not None:
             raise broken
         return self._open_at(str(folder)) if newest is None else newest
+
+    def _fall_back(self, name: Name, opened: Any, newest: str) -> None:
+        """Use a version in place of the newest, which has this manifest."""
+        rows, lost = opened.count_rows(), self._sums[name].rows(newest)
+        lacks = f", which has {rows:,} {name} where the newest had {lost:,}"
+        self._fallen[name] = opened.version, lacks if 0 <= lost != rows else ""
 
     def _version(self, name: Name, number: int) -> tuple[Any, bool]:
         """A version of a local table, and whether it is what was committed."""
@@ -475,21 +480,6 @@ class Tables:
 
     def _folder(self, name: Name) -> Path:
         return Path(self.location) / f"{name}.lance"
-
-
-@dataclass(frozen=True, slots=True)
-class _Fallen:
-    """A version in place of the newest, its rows, and those of the newest, negative if unknown."""
-
-    version: int
-    rows: int
-    lost: int
-
-    def difference(self, name: str) -> str:
-        """How many rows it has more or less, in words."""
-        if self.lost < 0 or self.lost == self.rows:
-            return ""
-        return f", which has {self.rows:,} {name} where the newest had {self.lost:,}"
 
 
 def versions(table: Path) -> list[int]:
@@ -604,17 +594,15 @@ class Durable:
 
         Files that an earlier call waited for are left alone, as Lance never changes a file.
         """
-        files, below, folders = set(), set(), set()
+        due, found = set[str](), set[str]()
         for table in self._tables:
             for folder, inside, names in os.walk(table):
-                paths = {f"{folder}/{name}" for name in names if name != _HINT}
-                within = {f"{folder}/{name}" for name in inside}
-                files |= paths
-                below |= within
-                if not paths | within <= self._known:
-                    folders.add(folder)
-        sync_paths((files - self._known) | folders)
-        self._known = files | below
+                files = {f"{folder}/{name}" for name in names if name != _HINT}
+                entries = files | {f"{folder}/{name}" for name in inside}
+                due |= (files - self._known) | (set() if entries <= self._known else {folder})
+                found |= entries
+        sync_paths(due)
+        self._known = found
 
 
 def sync_paths(paths: Iterable[str | Path]) -> None:

@@ -165,10 +165,10 @@ class Tables:
             raise _DamagedCopyError
 
     def _renew_copy(self, name: Name) -> bool:
-        if self._mirror is None or not self._mirror.renew(name):
-            return False
-        self._session = _session()  # it may remember what was wrong
-        return True
+        renewed = self._mirror is not None and self._mirror.renew(name)
+        if renewed:
+            self._session = _session()  # it may remember what was wrong
+        return renewed
 
     def change(self, name: Name, act: Callable[[Any], Result], *, deadly: bool = False) -> Result:
         """What ``act`` makes of a table that it writes to; a broken newest version is refused."""
@@ -189,7 +189,7 @@ class Tables:
         folder = self._folder(name)
         number, path = max(_manifests(folder).items())
         opened = self._open_at(str(folder), number)
-        files = [file for _, file in _files_of_rows(opened)]
+        files = [file for _, file, _ in _files_of_rows(opened)]
         self._sums[name].add_new([*files, *_index_files(folder, opened)])
         self._sums[name].add([f"_versions/{path.name}"], rows=opened.count_rows())
 
@@ -456,13 +456,12 @@ class Tables:
             header = Header.from_metadata(opened.schema.metadata, self.location)
         except StoreError:
             return False
-        schema = SCHEMAS[name](header)
-        return bool(opened.schema.names == schema.names and opened.schema.types == schema.types)
+        return bool(opened.schema.equals(SCHEMAS[name](header)))
 
     def _check_files(self, name: Name, opened: Any) -> None:
         """Find the files of a version that are not what was written."""
         folder, sums, thorough = self._folder(name), self._sums[name], self._thorough
-        parts = {file: number for number, file in _files_of_rows(opened)}
+        parts = {file: number for number, file, _ in _files_of_rows(opened)}
         damaged = {parts[file] for file in sums.damaged(parts, thorough=thorough)}
         self._damaged[name] = damaged
         self._deadly[name] = deadly(folder, opened.version, damaged) if damaged else set()
@@ -503,25 +502,19 @@ def _number(manifest: str) -> int:
 
 def is_whole(table: Path, opened: Any) -> bool:
     """Whether the files of rows that a version of a local table names are there in full length."""
-    if _is_blank(opened):
-        return False
-    for fragment in opened.get_fragments():
-        for part in fragment.data_files():
-            size = _size(table / "data" / part.path)
-            if size is None or (part.file_size_bytes and size != part.file_size_bytes):
-                return False
-        if (deleted := fragment.deletion_file()) and not _size(table / deleted):
-            return False
-    return True
+    return not _is_blank(opened) and all(
+        (there := _size(table / file)) and there == (size or there)
+        for _, file, size in _files_of_rows(opened)
+    )
 
 
-def _files_of_rows(opened: Any) -> Iterator[tuple[int, str]]:
-    """Files that a version names, each with the number of the part of the table that it is of."""
+def _files_of_rows(opened: Any) -> Iterator[tuple[int, str, int | None]]:
+    """The part of a table that each file of a version is of, the file, and its size if known."""
     for fragment in opened.get_fragments():
         for part in fragment.data_files():
-            yield fragment.fragment_id, f"data/{part.path}"
+            yield fragment.fragment_id, f"data/{part.path}", part.file_size_bytes
         if deleted := fragment.deletion_file():
-            yield fragment.fragment_id, deleted
+            yield fragment.fragment_id, deleted, None
 
 
 def _index_files(table: Path, opened: Any) -> Iterator[str]:
@@ -662,11 +655,10 @@ def _fix(error: Exception, location: str, doing: str) -> str:
         return "The disk is full: free some space and run the same command again."
     if says("permission denied", "read-only", "not permitted"):
         return f"Choose a place you may write to with {option('db')}."
-    if says("not a directory", "file exists", "file name too long"):
-        return f"Choose another place with {option('db')}."
     if says("conflict", "concurrent", "other processes"):
         return "Nothing that was indexed before is lost; run the same command again."
-    if doing == "create":  # so nothing is there that could be damaged
+    # Of what is to be created, nothing is there that could be damaged.
+    if doing == "create" or says("not a directory", "file exists", "file name too long"):
         return f"Choose another place with {option('db')}."
     if remote.is_remote(location):
         if doing != "write" and re.search(r"not found: \S*\.lance\b", text):

@@ -249,8 +249,18 @@ def _sync_file(path: Path, mode: int) -> None:
 def _sync_folder(folder: Path) -> None:
     """Wait until the names in a folder are on the disk, where the file system can tell."""
     with contextlib.suppress(OSError):
-        opened = os.open(folder, os.O_RDONLY)
+        sync_path(folder)
+
+
+def sync_path(path: str | Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    # What is gone, another process has replaced; what may not be read, another user has written.
+    with contextlib.suppress(FileNotFoundError, PermissionError):
+        opened = os.open(path, os.O_RDONLY)
         try:
             os.fsync(opened)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without
+                raise
         finally:
             os.close(opened)

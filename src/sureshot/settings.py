@@ -96,9 +96,8 @@ def read_text(path: str | Path, max_bytes: int, errors: str = "strict") -> str:
 def parse_json(text: str | bytes) -> Any:
     """Value of a JSON text.
 
-    Raises:
-        ValueError: it is not JSON, holds NaN or infinity, a number of more than 300 digits, a name
-            twice in one object, or nests more than 64 deep.
+    ValueError says that it is not JSON, holds NaN or infinity, a number of more than 300 digits, a
+    name twice in one object, or nests more than 64 deep.
 
     Examples:
         >>> parse_json("[" * 100_000)
@@ -128,12 +127,7 @@ def read_json(path: Path, max_bytes: int = SETTINGS) -> Any:
 
 
 def parse_toml(text: str) -> dict[str, Any]:
-    """Values of a TOML text.
-
-    Raises:
-        ValueError: it is not TOML, holds NaN or infinity or a number of more than 300 digits, or
-            nests more than 64 deep.
-    """
+    """Values of a TOML text; a ValueError as for `parse_json`."""
     try:
         values = tomllib.loads(text.removeprefix("\ufeff"), parse_float=_real)
     except tomllib.TOMLDecodeError as error:
@@ -222,9 +216,8 @@ def build(kind: type[T], values: Mapping[str, object], key: str = "") -> T:
         optional = (field.default, field.default_factory) != (dataclasses.MISSING,) * 2
         if name not in values and not optional:
             raise SureshotError(f"Setting {_dotted(key, name)} is missing.")
-    return kind(
-        **{name: _typed(hints[name], value, _dotted(key, name)) for name, value in values.items()}
-    )
+    typed = {name: _typed(hints[name], one, _dotted(key, name)) for name, one in values.items()}
+    return kind(**typed)
 
 
 def within(name: str, value: int | float, low: int | float, high: int | float) -> None:
@@ -282,8 +275,7 @@ def override(values: Mapping[str, object], assignment: str) -> dict[str, Any]:
     keys = [key.strip() for key in path.split(".")]
     if not equals or not all(keys) or len(keys) > _DEPTH:
         raise SureshotError(f"Cannot set {_shown(assignment)}; write it as name.of.setting=value.")
-    changed: dict[str, Any] = _set(values, keys, _parsed(text.strip(), path.strip()), "")
-    return changed
+    return _set(values, keys, _parsed(text.strip(), path.strip()), "")
 
 
 def to_values(value: Any) -> Any:
@@ -398,8 +390,7 @@ def _set(values: object, keys: list[str], value: object, key: str) -> Any:
         return value
     name, *rest = keys
     here = _dotted(key, name)
-    if isinstance(values, list) and name.isdecimal() and int(name) < len(values):
-        place = int(name)
+    if isinstance(values, list) and name.isdecimal() and (place := int(name)) < len(values):
         changed = _set(values[place], rest, value, here)
         return [*values[:place], changed, *values[place + 1 :]]
     if not isinstance(values, Mapping):

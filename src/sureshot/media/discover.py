@@ -52,18 +52,12 @@ _NUMBERED = re.compile(r"^(.*?)(\d+)\Z", re.DOTALL)
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One video on disk: a file, or a folder of numbered frames.
+    """One video on disk: a file, or a folder of numbered frames."""
 
-    Attributes:
-        path: absolute; symbolic links in it are kept, so results show what the user knows.
-        size: bytes, of all frames together.
-        mtime_ns: modification time, of the newest frame; neither counts where it is only read.
-    """
-
-    path: Path
+    path: Path  # absolute; symbolic links in it are kept, so results show what the user knows
     kind: Literal["file", "frames"]
-    size: int = 0
-    mtime_ns: int = 0
+    size: int = 0  # bytes, of all frames together
+    mtime_ns: int = 0  # of the newest frame; neither counts where it is only read
 
 
 @dataclass(frozen=True, slots=True)
@@ -380,11 +374,9 @@ def _head(path: Path, expected: bytes) -> bytes:
 
     Whoever decodes it meets the same error and reports it.
     """
-    try:
-        with open_regular(path) as file:
-            return file.read(len(expected)) or b""
-    except OSError:
-        return expected
+    with contextlib.suppress(OSError), open_regular(path) as file:
+        return file.read(len(expected)) or b""
+    return expected
 
 
 def _may_be_mpeg_ts(path: Path) -> bool:

@@ -83,6 +83,9 @@ def read(
 ) -> Iterator[Line]:
     """The lines of one video from one source, those of one language in the order of their times.
 
+    VideoError is the reason why nothing in the video can be read, SureshotError why the source
+    cannot be read here.
+
     Args:
         sidecars: the video's subtitle files, see `subtitles.sidecars`.
         duration: seconds of the video; subtitles that begin later are left out.
@@ -90,10 +93,6 @@ def read(
         speech: model of the speech reader: a local folder, or a name on the hub.
         note: called with a remark on each file or track that cannot be read, or not to its end.
         progress: called with the seconds of video done so far.
-
-    Raises:
-        VideoError: nothing in the video can be read; the message is the reason, without the path.
-        SureshotError: the source cannot be read here, see `why_not`.
     """
     if reason := why_not(source, speech):
         raise SureshotError(f"{TITLES[source]} cannot be read: {reason}.")

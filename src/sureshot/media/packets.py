@@ -40,13 +40,10 @@ class Needed:
         context: their decoder, whose ``skip_frame`` is set before each packet.
         gap: seconds before a keyframe, at most, that are left out where it has the colours of the
             picture at their start. What is shown in between for less is not seen.
-
-    Attributes:
-        empty: the last empty packet, if any.
     """
 
     def __init__(self, packets: Iterator[Any], context: Any, gap: float) -> None:
-        self.empty: Any = None
+        self.empty: Any = None  # the last empty packet
         self._packets = packets
         self._context = context
         self._gap = gap

@@ -43,10 +43,7 @@ class Patterns:
     """Frames of windows as grey pictures free of brightness and contrast, to be compared.
 
     Frames are matched wherever they stand, so a shifted sampling or a trimmed copy still counts.
-
-    Attributes:
-        telling: whether each frame has a pattern; flat frames (black, white) and padding (zeros)
-            have none.
+    Flat frames (black, white) and padding (zeros) are not ``telling``: they have no pattern.
     """
 
     def __init__(self, signatures: UInt8[np.ndarray, "windows frames 288"]) -> None:

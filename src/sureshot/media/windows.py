@@ -95,23 +95,17 @@ _WAITING_PIXELS = 1 << 25  # of kept frames of a scene that wait, as decoded, un
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A stretch of one video, in seconds from its start, and the frames sampled from it.
-
-    Attributes:
-        end: the next window's start, or the end of the last frame. Where one frame stays on screen
-            for longer than a window may last, its window ends first.
-        images: the pictures that differ, in the order of time.
-        shown: which of them each frame shows.
-        follows: whether it continues the scene of the previous window, which had got too long.
-    """
+    """A stretch of one video, in seconds from its start, and the frames sampled from it."""
 
     start: float
+    # The next window's start, or the end of the last frame. Where one frame stays on screen for
+    # longer than a window may last, its window ends first.
     end: float
     times: Float[np.ndarray, " frames"]
-    images: UInt8[np.ndarray, "images height width 3"]
-    shown: Int[np.ndarray, " frames"]
+    images: UInt8[np.ndarray, "images height width 3"]  # that differ, in the order of time
+    shown: Int[np.ndarray, " frames"]  # which of them each frame shows
     signatures: UInt8[np.ndarray, "frames 288"]
-    follows: bool = False
+    follows: bool = False  # whether it goes on with the scene of the one before, which was too long
 
 
 class _Picture:

@@ -58,6 +58,7 @@ _ALIKE = 200  # lines with such words that are looked at
 _AT_ONCE = 500  # videos named in a condition
 _ROWS = 8192  # read at once where every line is checked
 _CHECKED = 100_000  # lines that are read and checked by every `sureshot index`, 90 MB
+_NOTHING = {"check_count": 0, "check_sum": 0}
 _OF_LANCE = ("_score", "_distance", "_rowid")
 
 
@@ -192,11 +193,13 @@ class Lines:
 
         notes, lines, damaged = self._tables.use("lines", act)
         sums = lines.group_by(["video", "source"]).aggregate([("check", "sum"), ("check", "count")])
-        there = {_owner(r): (r["check_count"], r["check_sum"]) for r in _plain(sums)}
+        counts = sums.select(["check_count", "check_sum"]).to_pylist()
+        there = dict(zip(_owners(sums), counts, strict=True))
         found: dict[str, dict[str, tuple[str, int]]] = defaultdict(dict)
         for note in notes.to_pylist():
-            said, owner = json.loads(note["stamp"]), _owner(note)
-            if there.get(owner, (0, 0)) == (said["lines"], said["check"]) and owner not in damaged:
+            said, owner = json.loads(note["stamp"]), (note["video"], note["source"])
+            claimed = {"check_count": said["lines"], "check_sum": said["check"]}
+            if there.get(owner, _NOTHING) == claimed and owner not in damaged:
                 found[note["video"]][note["source"]] = said["read"], said["lines"]
         return dict(found)
 
@@ -362,18 +365,12 @@ def _key(video: str, source: str) -> str:
     return f"{video}-{source}-"
 
 
-def _owner(row: dict[str, Any]) -> tuple[str, str]:
-    return row["video"], row["source"]
-
-
-def _plain(rows: pa.Table) -> Iterator[dict[str, Any]]:
-    """Rows whose texts may be damaged."""
-    for name in ("video", "source"):
-        at = rows.column_names.index(name)
-        rows = rows.set_column(at, name, rows.column(name).cast(pa.binary()))
-    for row in rows.to_pylist():
-        texts = {n: (row[n] or b"").decode("utf-8", "replace") for n in ("video", "source")}
-        yield row | texts
+def _owners(rows: pa.Table) -> Iterator[tuple[str, str]]:
+    """The video and the source of each row, whose texts may be damaged."""
+    columns = (rows.column(name).cast(pa.binary()).to_pylist() for name in ("video", "source"))
+    for owner in zip(*columns, strict=True):
+        video, source = ((text or b"").decode("utf-8", "replace") for text in owner)
+        yield video, source
 
 
 def _damaged(table: Any) -> set[tuple[str, str]]:
@@ -381,8 +378,7 @@ def _damaged(table: Any) -> set[tuple[str, str]]:
     found = set()
     for batch in table.to_batches(batch_size=_ROWS):
         rows = pa.Table.from_batches([batch])
-        bad = rows.filter(pa.array(~sound(rows))).select(["video", "source"])
-        found |= {_owner(row) for row in _plain(bad)}
+        found |= set(_owners(rows.filter(pa.array(~sound(rows)))))
     return found
 
 

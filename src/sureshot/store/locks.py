@@ -94,8 +94,7 @@ def _acquire(
 ) -> bool | None:
     """Lock a file or folder until the stack ends; whether it is locked, None where it cannot be.
 
-    Raises:
-        FileNotFoundError: who had the lock has deleted it.
+    It is a FileNotFoundError if who had the lock has deleted it.
     """
     waited = False
     kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX

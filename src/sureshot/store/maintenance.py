@@ -38,12 +38,11 @@ _NAMED = 5  # videos that a sentence names
 
 
 def sweep(tables: Tables) -> tuple[int, str]:
-    """Remove windows that belong to no indexed video and are old.
+    """Remove windows that belong to no indexed video and are old; of how many videos they were.
 
-    Returns:
-        Number of videos they were of, and why none was removed where that is not safe: as long as a
-        row of a video is damaged, or a video has other windows than it claims, windows that seem to
-        be of no video may be its.
+    A sentence says why none was removed where that is not safe: as long as a row of a video is
+    damaged, or a video has other windows than it claims, windows that seem to be of no video may be
+    its.
     """
     since = time.time() - in_flight(tables.location)
     orphans: list[str] = []
@@ -63,11 +62,8 @@ def sweep(tables: Tables) -> tuple[int, str]:
 
 
 def _refusal(orphans: int, lost: int, damaged: int) -> str:
-    why = []
-    if lost:
-        why.append(f"{counted(lost, 'video')} with other windows than the index claims")
-    if damaged:
-        why.append(f"{counted(damaged, 'damaged row', 'damaged rows')} in the table of videos")
+    why = [f"{counted(lost, 'video')} with other windows than the index claims"] if lost else []
+    why += [f"{counted(damaged, 'damaged row')} in the table of videos"] if damaged else []
     found = " and ".join(why) or "an older version of a table in use"
     return (
         f"Windows of {counted(orphans, 'video')} seem left over but were kept, as there "
@@ -86,10 +82,8 @@ def in_flight(location: str) -> float:
 def clear(tables: Tables) -> int:
     """Delete files that no version of a local index names, as a killed process leaves them.
 
-    The caller has the write lock.
-
-    Returns:
-        How many files of rows these were; none while another process writes files to be committed.
+    The caller has the write lock. Gives how many files of rows these were; none while another
+    process writes files to be committed.
     """
     cleared = 0
     with _if_possible(), exclusive(tables.location) as safe:
@@ -168,9 +162,6 @@ def find_faults(location: str, progress: Progress | None = None) -> list[Fault]:
     """Everything that is wrong with an index that can be opened.
 
     All rows are read: about 6 kB per window.
-
-    Raises:
-        StoreError: the index cannot be read, or another process has deleted it.
     """
     tables = Tables(locate(location))
     for name in tables.names:

@@ -92,11 +92,9 @@ def limit() -> int:
 def mirror_of(location: str) -> "Mirror | None":
     """The copy of the index at a place; None where it is to be read from there."""
     place, max_bytes = object_path(location), limit()
-    if place is None or not max_bytes:
-        return None
-    with contextlib.suppress(SureshotError):
-        return Mirror(place, max_bytes)
-    return None  # no home folder, no cache
+    with contextlib.suppress(SureshotError):  # no home folder, no cache
+        return Mirror(place, max_bytes) if place and max_bytes else None
+    return None
 
 
 class Mirror:
@@ -157,10 +155,8 @@ class Mirror:
     def _copy(self, name: str, manifest: StoredObject) -> bool:
         """Bring a version of a table; whether that fits into the limit."""
         table, target = self._place / f"{name}.lance", self._copy_of(name)
-        files = {
-            target / stored.key.removeprefix(f"{table.key}/"): stored for stored in table.below()
-        }
-        files = {path: stored for path, stored in files.items() if not _VERSIONS & {*path.parts}}
+        named = ((stored.key.removeprefix(f"{table.key}/"), stored) for stored in table.below())
+        files = {target / name: one for name, one in named if not _VERSIONS & {*name.split("/")}}
         if sum(stored.size for stored in files.values()) > self._max_bytes:
             return False
         fresh = {path: stored for path, stored in files.items() if _size(path) != stored.size}
@@ -201,10 +197,10 @@ class Mirror:
 
     def _drop_old(self, target: Path, named: set[Path]) -> None:
         """Throw away files of older versions that are not being read any more."""
-        for path in target.rglob("*"):
+        for path in {*target.rglob("*")} - named:
             with contextlib.suppress(OSError):
                 stale = "_versions" in path.parts or time.time() - path.stat().st_mtime > _ABANDONED
-                if path not in named and path.is_file() and stale:
+                if stale and path.is_file():
                     path.unlink()
 
     def _copy_of(self, name: str) -> Path:

@@ -52,10 +52,7 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
     """Make an index one that can be written to, without losing a video; sentences on what was done.
 
     What killed processes left is deleted, a broken newest version is moved aside, damaged rows of
-    videos are made again from the windows.
-
-    Args:
-        all_lost: whether the table of videos was made again, so that all rows may be lost.
+    videos are made again from the windows. With ``all_lost`` the table of videos was made again.
     """
     make_locks(tables.location)
     tidy(tables.location)
@@ -161,8 +158,7 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
 def _drop_bad_files(tables: Tables, name: Name) -> int:
     """Take files out of a table of which no rows can be made; how many.
 
-    Raises:
-        OSError: a file could not be read at all, as by a disk that is away: that proves nothing.
+    It is an error if one cannot be read at all, as by a disk that is away: that proves nothing.
     """
 
     def act(table: Any) -> int:

@@ -27,6 +27,7 @@ import pyarrow as pa
 from lance.commit import CommitConflictError
 
 from sureshot.errors import StoreError, option
+from sureshot.files import sync_path
 from sureshot.paths import make_index_folder
 from sureshot.s3 import SCHEME, lance_options, reason_in
 from sureshot.store import remote
@@ -601,20 +602,7 @@ class Durable:
 def sync_paths(paths: Iterable[str | Path]) -> None:
     """Wait until files, and the names in folders, are on the disk; what is gone is left out."""
     with ThreadPoolExecutor(_SYNCED_AT_ONCE) as pool:
-        list(pool.map(_sync, paths))
-
-
-def _sync(path: str | Path) -> None:
-    # What is gone, another process has replaced; what may not be read, another user has written.
-    with contextlib.suppress(FileNotFoundError, PermissionError):
-        opened = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(opened)
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.ENOTSUP):  # a file system without
-                raise
-        finally:
-            os.close(opened)
+        list(pool.map(sync_path, paths))
 
 
 @contextlib.contextmanager

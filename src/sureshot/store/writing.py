@@ -36,14 +36,10 @@ _SHARED = ("duration", "note", "shot", "shot_from")  # what the same content has
 
 @dataclass(frozen=True, slots=True)
 class StagedVideo:
-    """A video, indexed or failed, that only has to be committed.
-
-    Attributes:
-        files: descriptions of the files with its windows, and maybe those of others.
-    """
+    """A video, indexed or failed, that only has to be committed."""
 
     record: VideoRecord
-    files: tuple[str, ...] = ()
+    files: tuple[str, ...] = ()  # descriptions of those with its windows, and maybe of others
 
 
 def stage(tables: Tables, record: VideoRecord, rows: pa.Table) -> StagedVideo:
@@ -56,11 +52,8 @@ def stage_copies(
 ) -> list[StagedVideo | None]:
     """Videos with the windows of others, each of which has the same content; all in one file.
 
-    Args:
-        copies: pairs of a video that the index has, and the one that is to have its windows.
-
-    Returns:
-        None for a copy of windows that are not there as they were written.
+    Copies are pairs of a video that the index has, and the one that is to have its windows. It is
+    None if these are not there as they were written.
     """
     wanted = id_list(sorted({old.id for old, _ in copies}))
     rows = tables.use("windows", lambda table: table.to_table(filter=f"video IN ({wanted})"))
@@ -161,11 +154,11 @@ def uncommitted_files(tables: Tables, name: Name) -> int:
     data = _data(tables, name)
     if data is None or not data.is_dir():
         return 0
-    named = set()
+    found = {entry.name for entry in os.scandir(data)}
     for number in versions(data.parent)[:_KEPT]:
         table = lance.dataset(str(data.parent), version=number)
-        named |= {file.path for part in table.get_fragments() for file in part.data_files()}
-    return len({entry.name for entry in os.scandir(data)} - named)
+        found -= {file.path for part in table.get_fragments() for file in part.data_files()}
+    return len(found)
 
 
 def replacing(table: Any, new: Sequence[Any], old: str) -> Any:

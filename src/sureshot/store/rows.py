@@ -255,47 +255,29 @@ def from_text(text: str) -> Path:
     return Path(os.fsdecode(odd.encode("utf-8", "surrogateescape")))
 
 
+_VIDEOS = """
+    id string, path string, kind string, size int64, mtime_ns int64, digest string,
+    duration float64, windows int32, reason string, transient bool, note string,
+    indexed_at float64, check_windows int64, shot string, shot_from string, check uint32
+"""
+_WINDOWS = """
+    key string, video string, path string, start float64, end float64, written_at float64,
+    packed binary, vector float16s, check uint32
+"""
+_LINES = """
+    key string, video string, path string, source string, language string, start float64,
+    end float64, text string, stamp string, written_at float64, vector float16s, check uint32
+"""
+
+
 def video_schema(header: Header) -> pa.Schema:
     """Columns of the table of videos."""
-    return pa.schema(
-        [
-            pa.field("id", pa.string(), nullable=False, metadata=_PRIMARY),
-            ("path", pa.string()),
-            ("kind", pa.string()),
-            ("size", pa.int64()),
-            ("mtime_ns", pa.int64()),
-            ("digest", pa.string()),
-            ("duration", pa.float64()),
-            ("windows", pa.int32()),
-            ("reason", pa.string()),
-            ("transient", pa.bool_()),
-            ("note", pa.string()),
-            ("indexed_at", pa.float64()),
-            ("check_windows", pa.int64()),
-            ("shot", pa.string()),
-            ("shot_from", pa.string()),
-            ("check", pa.uint32()),
-        ],
-        metadata=header.to_metadata(),
-    )
+    return _schema(header, _VIDEOS)
 
 
 def window_schema(header: Header) -> pa.Schema:
     """Columns of the table of windows."""
-    return pa.schema(
-        [
-            pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
-            ("video", pa.string()),
-            ("path", pa.string()),
-            ("start", pa.float64()),
-            ("end", pa.float64()),
-            ("written_at", pa.float64()),
-            ("packed", pa.binary()),
-            ("vector", pa.list_(pa.float16(), header.width)),
-            ("check", pa.uint32()),
-        ],
-        metadata=header.to_metadata(),
-    )
+    return _schema(header, _WINDOWS, header.width)
 
 
 def line_schema(header: Header) -> pa.Schema:
@@ -303,23 +285,19 @@ def line_schema(header: Header) -> pa.Schema:
 
     A row is a line, or says in ``stamp`` what of one source of a video was read; it has no text.
     """
-    return pa.schema(
-        [
-            pa.field("key", pa.string(), nullable=False, metadata=_PRIMARY),
-            ("video", pa.string()),
-            ("path", pa.string()),
-            ("source", pa.string()),
-            ("language", pa.string()),
-            ("start", pa.float64()),
-            ("end", pa.float64()),
-            ("text", pa.string()),
-            ("stamp", pa.string()),
-            ("written_at", pa.float64()),
-            ("vector", pa.list_(pa.float16(), LINE_WIDTH)),
-            ("check", pa.uint32()),
-        ],
-        metadata=header.to_metadata(),
-    )
+    return _schema(header, _LINES, LINE_WIDTH)
+
+
+def _schema(header: Header, columns: str, width: int = 0) -> pa.Schema:
+    """Columns, the first of which is the key; vectors are of so many numbers."""
+    vector = pa.list_(pa.float16(), width)
+    named = (column.split() for column in columns.split(","))
+    fields = [
+        pa.field(name, vector if kind == "float16s" else pa.type_for_alias(kind))
+        for name, kind in named
+    ]
+    fields[0] = fields[0].with_nullable(False).with_metadata(_PRIMARY)
+    return pa.schema(fields, metadata=header.to_metadata())
 
 
 def video_rows(records: Sequence[VideoRecord], header: Header) -> pa.Table:

@@ -176,10 +176,8 @@ def limit_decoder(stream: Any) -> int:
 def open_container(path: Path, budget: TimeBudget | None = None) -> Iterator[InputContainer]:
     """The file as ffmpeg sees it, closed at the end; without a budget only opening is limited.
 
-    Raises:
-        VideoError: it is a playlist, or takes too long; the message is the reason, without the
-            path.
-        av.error.FFmpegError: it is no plain container, or is damaged.
+    VideoError says, without the path, that it is a playlist or takes too long. ffmpeg's own error
+    comes out of what is no plain container, or is damaged.
     """
     with open_regular(path) as file:
         budget = budget or TimeBudget(path.stat().st_size)

@@ -1,6 +1,7 @@
 """What an index claims of each video against the windows that are stored of it."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,7 +16,7 @@ from sureshot.progress import Progress, Silent
 from sureshot.store.locks import write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import CHECKED, VideoRecord, sound, video_record
-from sureshot.store.tables import NAMES, Tables, as_store_error, plain_errors
+from sureshot.store.tables import NAMES, Name, Tables, as_store_error, plain_errors
 from sureshot.text import counted, plain
 
 MAX_CHECKED = 20_000  # windows; 10 MB of the bundled model's vectors, read and checked in 60 ms
@@ -104,6 +105,17 @@ def _records_with(
         return []
     rows = tables.use("videos", act)
     return _records_of(rows, sound(rows))
+
+
+def sound_by_video(tables: Tables, name: Name, ids: Iterable[str]) -> dict[str, pa.Table]:
+    """The sound rows that a table of windows or of lines has of some videos, by their ids."""
+    condition = f"video IN ({id_list(sorted(set(ids)))})"
+    rows = tables.use(name, lambda table: table.to_table(filter=condition))
+    rows = rows.filter(pa.array(sound(rows)))
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, video in enumerate(rows.column("video").to_pylist()):
+        places[video].append(place)
+    return {video: rows.take(pa.array(own)) for video, own in places.items()}
 
 
 def id_list(ids: Sequence[str]) -> str:

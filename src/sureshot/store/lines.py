@@ -23,7 +23,7 @@ from lance.fragment import write_fragments
 from lance.query import MatchQuery, PhraseQuery
 
 from sureshot.media.lines import Line
-from sureshot.store.integrity import id_list
+from sureshot.store.integrity import id_list, sound_by_video
 from sureshot.store.locks import write_lock
 from sureshot.store.rows import (
     LINE_WIDTH,
@@ -31,7 +31,6 @@ from sureshot.store.rows import (
     VideoRecord,
     from_text,
     line_schema,
-    of_each,
     sound,
     sum_of_checks,
     to_text,
@@ -227,9 +226,7 @@ class Lines:
         """
         if not self._tables.has_lines():
             return
-        wanted = id_list(sorted({old.id for old, _ in copies}))
-        rows = self._tables.use("lines", lambda t: t.to_table(filter=f"video IN ({wanted})"))
-        there = of_each(rows.filter(pa.array(sound(rows))))
+        there = sound_by_video(self._tables, "lines", (old.id for old, _ in copies))
         pairs = [(there[old.id], new) for old, new in copies if old.id in there]
         self._replace([one for rows, new in pairs for one in _as_read(rows, new)])
 

@@ -341,14 +341,6 @@ def renamed(rows: pa.Table, record: VideoRecord) -> pa.Table:
     return with_checksums(pa.table(columns, schema=rows.schema))
 
 
-def of_each(rows: pa.Table) -> dict[str, pa.Table]:
-    """Rows by the id of their video, in the order that they have."""
-    places: dict[str, list[int]] = {}
-    for place, video in enumerate(rows.column("video").to_pylist()):
-        places.setdefault(video, []).append(place)
-    return {video: rows.take(pa.array(own)) for video, own in places.items()}
-
-
 def _identity(record: VideoRecord, windows: Sequence[EncodedWindow]) -> dict[str, pa.Array]:
     """The columns that say whose windows these are and when they were written."""
     path, count = to_text(record.path), len(windows)

@@ -16,14 +16,12 @@ import pyarrow as pa
 from lance.fragment import write_fragments
 
 from sureshot.errors import StoreError
-from sureshot.store.integrity import id_list
+from sureshot.store.integrity import id_list, sound_by_video
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     Header,
     VideoRecord,
-    of_each,
     renamed,
-    sound,
     sum_of_checks,
     video_rows,
 )
@@ -55,13 +53,11 @@ def stage_copies(
     Copies are pairs of a video that the index has, and the one that is to have its windows. It is
     None if these are not there as they were written.
     """
-    wanted = id_list(sorted({old.id for old, _ in copies}))
-    rows = tables.use("windows", lambda table: table.to_table(filter=f"video IN ({wanted})"))
-    there = of_each(rows.filter(pa.array(sound(rows))))
+    there = sound_by_video(tables, "windows", (old.id for old, _ in copies))
     made: dict[str, pa.Table] = {}
     for old, new in copies:
-        own = there.get(old.id, rows.slice(0, 0))
-        if (len(own), sum_of_checks(own)) == (old.windows, old.check_windows):
+        own = there.get(old.id)
+        if own and (len(own), sum_of_checks(own)) == (old.windows, old.check_windows):
             made[new.id] = renamed(own, new)
     files = _write(tables, pa.concat_tables(made.values())) if made else ()
     return [

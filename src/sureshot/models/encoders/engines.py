@@ -27,16 +27,7 @@ from sureshot.errors import (
 )
 from sureshot.models.encoders import onnx_graph
 from sureshot.models.encoders.base import Pixels
-from sureshot.models.encoders.efficientnet import (
-    BLOCKS,
-    HEAD,
-    HIGHEST,
-    MIDDLE,
-    SCALE,
-    STEM,
-    Convolution,
-    Weights,
-)
+from sureshot.models.encoders.efficientnet import Weights
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor
@@ -63,6 +54,8 @@ def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
         device: None takes a GPU where there is one, unless the engine computes on processors only.
     """
     asked = given or os.environ.get(VARIABLE) or None
+    if asked is not None:
+        check_engine(asked)
     match asked:
         case "openvino" | "onnxruntime":
             if device not in (None, "cpu"):
@@ -77,29 +70,22 @@ def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
             return "torch", _torch_device(device)
         case None if device not in (None, "cpu") or (device is None and _sees_gpu()):
             return "torch", _torch_device(device)
-        case None:
-            return _first_that_works(), "cpu"
         case _:
-            raise _unknown(asked)
+            return _first_that_works(), "cpu"
 
 
 def check_engine(name: str) -> None:
     """Refuse what names no engine."""
     if name not in ENGINES:
-        raise _unknown(name)
-
-
-def _unknown(name: str) -> ArgumentError:
-    return ArgumentError(f"There is no engine {name!r}; known: {', '.join(ENGINES)}.")
+        raise ArgumentError(f"There is no engine {name!r}; known: {', '.join(ENGINES)}.")
 
 
 def _first_that_works() -> Engine:
     reasons = []
     for engine in ENGINES:
-        reason = why_not(engine)
-        if not reason:
+        reasons.append(why_not(engine))
+        if not reasons[-1]:
             return engine
-        reasons.append(reason)
     raise ModelError(
         f"Nothing here can compute the frames of the bundled model. {' '.join(reasons)} Install "
         f"the first: {_install(ENGINES[0])}"
@@ -196,10 +182,6 @@ def openvino() -> Any:
 class OpenvinoNetwork:
     """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread.
 
-    The graph is built operation by operation from the weights. Exports of a torch network trace it
-    for one shape of frames and keep the padding of that shape, which is silently wrong at others;
-    here "same" padding is an operation of its own.
-
     Args:
         grid: cells each way that the last feature map is pooled to.
     """
@@ -224,7 +206,12 @@ class OpenvinoNetwork:
             "ENABLE_CPU_PINNING": "NO",  # the decoder needs the cores, too
         }
         try:
-            compiled = core.compile_model(_graph(ov, weights, grid), "CPU", options)
+            network = core.read_model(onnx_graph.image_network(weights))
+            maps, op = network.output(0).node.input_value(0), ov.opset13
+            pooled = op.reduce_mean(maps, op.constant([2, 3]), False)
+            cells = op.adaptive_avg_pool(maps, op.constant([grid, grid]))
+            pooling = ov.Model([pooled, cells], network.get_parameters())
+            compiled = core.compile_model(pooling, "CPU", options)
             self._queue = ov.AsyncInferQueue(compiled, 2 * threads)
         except Exception as error:  # whatever a version or a processor that was never tried raises
             raise _cannot_run("openvino", ov.__version__, error) from None
@@ -256,39 +243,6 @@ def _keep(request: Any, place: tuple[int, list[Any], list[Any]]) -> None:
     pooled[row] = request.get_output_tensor(0).data.copy()
     grid = request.get_output_tensor(1).data
     cells[row] = grid.reshape(*grid.shape[:2], -1).transpose(0, 2, 1).copy()
-
-
-def _graph(ov: Any, weights: Weights, grid: int) -> Any:
-    """Network from the bytes of frames to the means of the last map and of its cells."""
-    op = ov.opset13
-
-    def convolved(x: Any, layer: Convolution) -> Any:
-        weight, bias = (weights[f"{layer.name}.conv.{part}"] for part in ("weight", "bias"))
-        strides, none = [layer.stride] * 2, [0, 0]
-        if layer.groups > 1:
-            kernels, convolve = weight[:, None], op.group_convolution
-        else:
-            kernels, convolve = weight, op.convolution
-        padded = convolve(
-            x, op.constant(kernels), strides, none, none, [1, 1], auto_pad="same_upper"
-        )
-        return op.add(padded, op.constant(bias.reshape(1, -1, 1, 1)))
-
-    def activated(x: Any, layer: Convolution) -> Any:
-        return op.clamp(convolved(x, layer), 0.0, HIGHEST)
-
-    frames = op.parameter([-1, 3, -1, -1], np.uint8)
-    middle, scale = (op.constant(np.float32(value)) for value in (MIDDLE, SCALE))
-    x = op.multiply(op.subtract(op.convert(frames, np.float32), middle), scale)
-    x = activated(x, STEM)
-    for block in BLOCKS:
-        y = x if block.expand is None else activated(x, block.expand)
-        y = convolved(activated(y, block.filter), block.project)
-        x = op.add(x, y) if block.residual else y
-    x = activated(x, HEAD)
-    pooled = op.reduce_mean(x, op.constant(np.array([2, 3])), False)
-    cells = op.adaptive_avg_pool(x, op.constant(np.array([grid, grid])))
-    return ov.Model([pooled, cells], [frames], "image network")
 
 
 class OnnxNetwork:

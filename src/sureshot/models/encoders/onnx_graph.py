@@ -1,7 +1,9 @@
 """The image network as an ONNX model, whose bytes are written here.
 
-ONNX is a protocol buffer. The package that writes it is as large as the engine that reads it, and
-of its operations, some two hundred, the network has six.
+Exports of a torch network trace it for one shape of frames and keep the padding of that shape,
+which is silently wrong at others; here "same" padding is part of the convolution. ONNX is a
+protocol buffer. The package that writes it is as large as the engine that reads it, and of its
+operations, some two hundred, the network has six.
 """
 
 from collections.abc import Sequence

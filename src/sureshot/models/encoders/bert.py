@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxtyping import UInt8
 
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.base import (
+    FrameFeatures,
+    Images,
+    TextFeatures,
+    Vocabulary,
+    read_in_batches,
+)
 from sureshot.models.encoders.clip import CONFIG, MULTILINGUAL, Snapshot, Tokenizer
 from sureshot.paths import expand
 
@@ -47,10 +53,8 @@ class BertEncoder:
             if not isinstance(config.get(name), int) or config[name] < 1:
                 reason = f"{name} in {CONFIG} is {config.get(name)!r:.40}, no size"
                 raise snapshot.refuse(reason, _AGAIN)
-        words: int
-        longest: int
-        self.dim: int
-        self.dim, words, longest = (config[name] for name in names)
+        sizes: list[int] = [config[name] for name in names]
+        self.dim, words, longest = sizes
         self.latin_only = words < MULTILINGUAL
         self.tokenizer = Tokenizer(
             snapshot, longest=longest, vocabulary=words, fill=False, end=None
@@ -77,14 +81,8 @@ class BertEncoder:
             CE and HiT do not say how a sentence vector is made of BERT's states, and tune it; here
             it stays as it is, and the mean of its states is worth more then than its first one.
         """
-        import torch
-
         cut = self.tokenizer.encode(texts)
-        states = np.empty((*cut.mask.shape, self.dim), np.float32)
-        with torch.inference_mode():
-            for first in range(0, len(texts), _TEXTS):
-                part = slice(first, first + _TEXTS)
-                states[part] = self.read(cut.ids[part], cut.mask[part]).cpu().numpy()
+        (states,) = read_in_batches(self._read, _TEXTS, self.device, cut.ids, cut.mask)
         words, mask = cut.to_front(states)
         sentence = words.sum(1) / mask.sum(1, keepdims=True)
         length = np.linalg.norm(sentence, axis=1)
@@ -113,13 +111,9 @@ class BertEncoder:
             backbone=np.zeros((count, 0), np.float32),
         )
 
-    def read(self, ids: np.ndarray, mask: np.ndarray) -> "torch.Tensor":
+    def _read(self, ids: "torch.Tensor", mask: "torch.Tensor") -> list["torch.Tensor"]:
         """Last states of a batch of tokens."""
-        import torch
-
-        tokens, real = (torch.from_numpy(part).to(self.device) for part in (ids, mask))
-        states: torch.Tensor = self.network(input_ids=tokens, attention_mask=real.long())[0]
-        return states
+        return [self.network(input_ids=ids, attention_mask=mask.long())[0]]
 
     @cached_property
     def network(self) -> Any:

@@ -31,6 +31,7 @@ from sureshot.models.encoders.base import (
     Images,
     TextFeatures,
     Vocabulary,
+    read_in_batches,
     token_words,
 )
 from sureshot.models.huggingface import INDEX, WEIGHTS
@@ -366,7 +367,11 @@ class Tokenizer:
         self.limit(int(allowed) if isinstance(allowed, int | float) else longest)
 
     def limit(self, longest: int) -> None:
-        """Read no more than so many tokens of a text from now on, special ones included."""
+        """Read no more than so many tokens of a text from now on, special ones included.
+
+        The fingerprint of the encoder stays, so nothing that is encoded after this may be kept
+        under it.
+        """
         self._longest = min(self._longest, longest)
         self._tokenizer.enable_truncation(self._longest)
         length = self._longest if self._fill else None
@@ -412,10 +417,9 @@ class ClipEncoder:
         text, vision, shared = _sizes(snapshot, self._family)
         self.dim: int = shared
         self.channels: int = vision.hidden_size
-        self._preprocessing = Preprocessing.read(snapshot, self._family, vision.image_size)
-        self.side: int = self._preprocessing.side
-        self.frame_size: FrameSize = self._preprocessing.resize
-        how = self._preprocessing
+        how = Preprocessing.read(snapshot, self._family, vision.image_size)
+        self._preprocessing, self.side = how, how.side
+        self.frame_size: FrameSize = how.resize
         self.resizing = f"{how.side} {how.resize_to} {how.method}"  # tells frames of others apart
         self.latin_only: bool = text.vocab_size < MULTILINGUAL
         self.vocabulary: Vocabulary | None = None
@@ -442,13 +446,6 @@ class ClipEncoder:
         """Digest of weights, config, tokenizer and preprocessing; moving the folder keeps it."""
         return self.snapshot.fingerprint(_VERSION)
 
-    def limit_words(self, longest: int) -> None:
-        """Read no more than so many tokens of a text from now on, special ones included.
-
-        The fingerprint stays, so nothing that is encoded after this may be kept under it.
-        """
-        self.tokenizer.limit(longest)
-
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; tokens after the 77th (SigLIP: 64th) are dropped and marked as truncated.
 
@@ -458,13 +455,9 @@ class ClipEncoder:
         import torch
 
         cut = self.tokenizer.encode(texts)
-        parts = []
-        with torch.inference_mode():
-            for first in range(0, len(texts), _TEXTS):
-                ids = torch.from_numpy(cut.ids[first : first + _TEXTS]).to(self.device)
-                parts.append([part.cpu() for part in self.read_texts(ids)])
-        sentences, states = (torch.cat(part) for part in zip(*parts, strict=True))
-        words, mask = cut.to_front(states.numpy())
+        found, states = read_in_batches(self.read_texts, _TEXTS, self.device, cut.ids)
+        words, mask = cut.to_front(states)
+        sentences = torch.from_numpy(found)
         return TextFeatures(
             sentence=torch.nn.functional.normalize(sentences, dim=-1).numpy(),
             words=words,
@@ -489,18 +482,12 @@ class ClipEncoder:
         ``backbone`` is what was projected. SigLIP pools by attention and projects nothing:
         ``patches`` are its normed patch tokens, and ``backbone`` equals ``frames``.
         """
-        import torch
-
-        parts: list[tuple[torch.Tensor, ...]] = []
-        with torch.inference_mode():
-            for first in range(0, max(len(prepared), 1), _FRAMES):
-                batch = np.require(prepared[first : first + _FRAMES], requirements=["C", "W"])
-                if not len(batch):  # the networks of transformers cannot count in an empty batch
-                    batch = np.zeros((1, 3, self.side, self.side), np.float32)
-                read = self.read_frames(torch.from_numpy(batch).to(self.device))
-                parts.append(tuple(part[: len(prepared)].cpu() for part in read))
-        frames, patches, backbone = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
-        return FrameFeatures(frames=frames, patches=patches, backbone=backbone)
+        count = len(prepared)
+        if not count:  # the networks of transformers cannot count in an empty batch
+            prepared = np.zeros((1, 3, self.side, self.side), np.float32)
+        batch = np.require(prepared, requirements=["C", "W"])
+        read = read_in_batches(self.read_frames, _FRAMES, self.device, batch)
+        return FrameFeatures(*(part[:count] for part in read))
 
     def text_weights(self) -> "dict[str, torch.Tensor]":
         """Weights of CLIP's text network by their names within it; none of a SigLIP."""

@@ -23,7 +23,13 @@ from torch.nn.functional import normalize
 
 from sureshot.errors import ModelError
 from sureshot.files import write_json
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.base import (
+    FrameFeatures,
+    Images,
+    TextFeatures,
+    Vocabulary,
+    read_in_batches,
+)
 from sureshot.models.layers.transformer import Block
 from sureshot.models.weights import device_for, save_weights, with_weights
 
@@ -34,7 +40,6 @@ _DIM, _CHANNELS, _CELLS = 64, 48, 16
 _ROWS, _LONGEST, _HEADS = 4096, 48, 4
 _SIDE, _BATCH = 32, 512
 _GREY = 64.0  # levels of a pixel that become 1
-_PAIR = 2  # rows of the table that a word is the sum of
 
 
 class SmallNetwork(nn.Module):
@@ -128,7 +133,7 @@ class SmallEncoder:
         """Rows of the table for each word, and which words are real."""
         words = [text.lower().split()[:_LONGEST] or [""] for text in texts]
         longest = max(len(one) for one in words)
-        ids = np.zeros((len(texts), longest, _PAIR), np.int64)
+        ids = np.zeros((len(texts), longest, 2), np.int64)
         for row, one in zip(ids, words, strict=True):
             row[: len(one)] = [_rows_of(word.strip(".,;:!?\"'")) for word in one]
         return ids, np.arange(longest) < np.array([len(one) for one in words])[:, None]
@@ -136,15 +141,15 @@ class SmallEncoder:
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; words after the 48th are dropped with a warning."""
         ids, mask = self.word_numbers(texts)
-        with torch.inference_mode():
-            numbers = torch.from_numpy(ids).to(self.device), torch.from_numpy(mask).to(self.device)
-            sentence, words = self.network.read_words(*numbers)
+        read = self.network.read_words
+        found, words = read_in_batches(read, len(texts), self.device, ids, mask)
+        sentences = torch.from_numpy(found)
         return TextFeatures(
-            sentence=normalize(sentence, dim=-1).cpu().numpy(),
-            words=words.cpu().numpy(),
+            sentence=normalize(sentences, dim=-1).numpy(),
+            words=words,
             mask=mask,
             truncated=np.array([len(text.split()) > _LONGEST for text in texts]),
-            length=sentence.norm(dim=-1).cpu().numpy(),
+            length=sentences.norm(dim=-1).numpy(),
         )
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
@@ -160,15 +165,12 @@ class SmallEncoder:
 
     def encode_frames(self, prepared: UInt8[np.ndarray, "frames 3 32 32"]) -> FrameFeatures:
         """Encode prepared frames, 512 at a time."""
-        parts = []
-        with torch.inference_mode():
-            for first in range(0, max(len(prepared), 1), _BATCH):
-                batch = torch.from_numpy(prepared[first : first + _BATCH]).to(self.device)
-                parts.append([part.cpu() for part in self.network.read_frames(batch)])
-        frames, patches, backbone = (torch.cat(part).numpy() for part in zip(*parts, strict=True))
-        return FrameFeatures(frames=frames, patches=patches, backbone=backbone)
+        return FrameFeatures(
+            *read_in_batches(self.network.read_frames, _BATCH, self.device, prepared)
+        )
 
 
 def _rows_of(word: str) -> list[int]:
+    """The two rows of the table that a word is the sum of."""
     digest = hashlib.sha256(word.encode("utf-8", "surrogatepass")).digest()
     return [int.from_bytes(digest[at : at + 4], "big") % _ROWS for at in (0, 4)]

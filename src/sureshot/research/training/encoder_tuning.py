@@ -100,7 +100,7 @@ class TunedClip(nn.Module):
         self.encoder = encoder
         self._words = words
         if words is not None:
-            encoder.limit_words(words)
+            encoder.tokenizer.limit(words)
         self.network: nn.Module = encoder.network
         stays = () if system is None else _FROZEN[system.frozen]
         for name, weight in self.network.named_parameters():

@@ -51,6 +51,11 @@ def cache_folder() -> Path:
     return expand(os.environ.get("HF_HUB_CACHE") or f"{home}/hub")
 
 
+def _place(name: str) -> Path:
+    """The folder of a model in the cache."""
+    return cache_folder() / f"models--{name.replace('/', '--')}"
+
+
 def is_checkpoint(folder: str | Path) -> bool:
     """Whether a folder looks like a trained model of ours: a config that names a system."""
     try:
@@ -75,7 +80,7 @@ def cached(name: str, usable: Callable[[Path], bool], revision: str | None = Non
     Args:
         revision: commit, branch or tag; no other version will do.
     """
-    root = cache_folder() / f"models--{name.replace('/', '--')}"
+    root = _place(name)
     ref = root / "refs" / (revision or "main")
     current = ref.read_text("utf-8").strip() if ref.is_file() else revision or ""
     folders = sorted(
@@ -103,21 +108,16 @@ def download(name: str, revision: str | None = None) -> Path:
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import GatedRepoError
 
-    commit = _commit(name, revision)
+    commit, wanted, cache = _commit(name, revision), list(_WANTED), cache_folder()
     try:
-        found = Path(
-            snapshot_download(
-                name, revision=commit, allow_patterns=list(_WANTED), cache_dir=cache_folder()
-            )
-        )
+        found = snapshot_download(name, revision=commit, allow_patterns=wanted, cache_dir=cache)
         if revision != commit:
             # The library notes it for names alone, and without it the newest download would be
             # taken for the current version.
-            refs = cache_folder() / f"models--{name.replace('/', '--')}" / "refs"
-            note = refs / (revision or "main")
+            note = _place(name) / "refs" / (revision or "main")
             note.parent.mkdir(parents=True, exist_ok=True)
             write_text(note, commit)
-        return found
+        return Path(found)
     except GatedRepoError:
         raise ModelError(
             f"Could not download model '{name}': its owners want their terms accepted first. "
@@ -136,13 +136,17 @@ def _commit(name: str, revision: str | None) -> str:
     from huggingface_hub.errors import RepositoryNotFoundError, RevisionNotFoundError
 
     api = HfApi()
-    try:
-        info = api.model_info(name, revision=revision, timeout=_PATIENCE)
-        if info.sha and _safe(info.siblings):
-            return info.sha
+
+    def versions() -> Iterator[str | None]:
+        yield revision
         for pull in api.get_repo_discussions(name, author=_CONVERTER, discussion_status="open"):
-            info = api.model_info(name, revision=pull.git_reference, timeout=_PATIENCE)
-            if info.sha and _safe(info.siblings):
+            yield pull.git_reference
+
+    try:
+        for version in versions():
+            info = api.model_info(name, revision=version, timeout=_PATIENCE)
+            files = {file.rfilename for file in info.siblings or ()}
+            if info.sha and files & {WEIGHTS, INDEX}:
                 return info.sha
     except RevisionNotFoundError:
         raise ModelError(
@@ -166,10 +170,6 @@ def _commit(name: str, revision: str | None) -> str:
     )
 
 
-def _safe(files: list[Any] | None) -> bool:
-    return any(file.rfilename in (WEIGHTS, INDEX) for file in files or ())
-
-
 def how_to_convert(source: Path | str) -> str:
     """The command that turns pickled weights into safetensors."""
     save = f"k.from_pretrained('{source}').save_pretrained('DIR')"
@@ -186,38 +186,28 @@ def _errors() -> tuple[type[Exception], ...]:
     return tuple(base for base in HfHubHTTPError.__bases__ if issubclass(base, Exception))
 
 
-def check_name(name: str) -> None:
-    """Refuse what cannot be the name of a model on the hub."""
-    if len(name) > _LONGEST or not _NAME.fullmatch(name):
-        raise ModelError(
-            f"{name[:_LONGEST]!r} is no name on the hub; give your account and a name for the "
-            f"model, such as me/my-model."
-        )
-
-
 def publish(
     folder: Path,
     name: str,
     *,
     card: str,
-    private: bool | None = None,
-    token: str | None = None,
-    message: str = "Model of Sureshot",
-    branch: str | None = None,
-    pull_request: bool = False,
+    private: bool | None,
+    token: str | None,
+    message: str,
+    branch: str | None,
+    pull_request: bool,
 ) -> str:
     """Upload the folder of a trained model as one commit; the address of the commit.
 
-    Folders of this machine that its recipe names are left out.
-
-    Args:
-        card: the model card.
-        private: whether a new model is private; None is as the account has it.
-        token: of the account; None is that of the last login.
+    See `sureshot.models.load.Scorer.push_to_hub`.
     """
     from huggingface_hub import HfApi
 
-    check_name(name)
+    if len(name) > _LONGEST or not _NAME.fullmatch(name):
+        raise ModelError(
+            f"{name[:_LONGEST]!r} is no name on the hub; give your account and a name for the "
+            f"model, such as me/my-model."
+        )
     config = read_json(folder / CONFIG)
     encoder = config["encoder"]["name"]
     if encoder != ENCODER and Path(encoder).is_absolute():

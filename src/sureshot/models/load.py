@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from jaxtyping import Float, Shaped, UInt8
+from jaxtyping import Float, Shaped
 
 from sureshot.errors import (
     ArgumentError,
@@ -39,7 +39,7 @@ from sureshot.models.encoders.base import (
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
 from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
-from sureshot.models.huggingface import is_checkpoint
+from sureshot.models.huggingface import WEIGHTS, is_checkpoint
 from sureshot.models.similarity import (
     HubCorrected,
     MeanFrames,
@@ -47,7 +47,8 @@ from sureshot.models.similarity import (
     Similarity,
     similarity_for,
 )
-from sureshot.paths import absolute, absolute_model, as_list, expand, is_folder_at
+from sureshot.paths import absolute, absolute_model, as_list, expand
+from sureshot.settings import to_values
 from sureshot.text import counted, plain
 
 if TYPE_CHECKING:
@@ -177,8 +178,7 @@ class Scorer:
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])
-        vectors = how.text_vectors(codes)
-        return Embedded(vectors=vectors, codes=codes, are="texts", model=self._known_as)
+        return Embedded(how.text_vectors(codes), codes, are="texts", model=self._known_as)
 
     def encode_document(
         self, videos: str | Path | Sequence[str | Path], *, experts: str | Path | None = None
@@ -198,15 +198,13 @@ class Scorer:
                 f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
                 "folder that has them as experts."
             )
-        videos = [videos] if isinstance(videos, str | Path) else videos
-        paths = [expand(video) for video in videos]
+        paths = [expand(video) for video in as_list(videos)]
         if not paths:
             raise ArgumentError("There are no videos to encode.")
         parts = [paths[first : first + _VIDEOS] for first in range(0, len(paths), _VIDEOS)]
         how = self.ranking
         codes = how.join([how.videos(self._features(part, experts)) for part in parts])
-        vectors = how.video_vectors(codes)
-        return Embedded(vectors=vectors, codes=codes, are="videos", model=self._known_as)
+        return Embedded(how.video_vectors(codes), codes, are="videos", model=self._known_as)
 
     def similarity(
         self, texts: Embedded, videos: Embedded, *, corrected: bool = True
@@ -237,7 +235,7 @@ class Scorer:
     def from_pretrained(
         cls, name: str | Path, device: str | None = None, *, revision: str | None = None
     ) -> "Scorer":
-        """What `load` gives."""
+        """As `load`."""
         return load(name, device, revision=revision)
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -386,21 +384,11 @@ def load_searchable(
 def _without_bank(
     name: str, device: str | None, engine: str | None = None, *, patches: bool = True
 ) -> Scorer:
-    folder = expand(name)
-    if name not in BUILT_IN and huggingface.is_hub_name(name):
-        folder = _from_hub(name)
-    if name not in BUILT_IN and is_folder_at(folder) and is_checkpoint(folder):
-        return _checkpoint(name, folder, device, engine)
-    if name not in BUILT_IN and is_folder_at(folder) and is_checkpoint(folder / _OF_RUN):
-        raise ModelError(f"{name} is the folder of a run; its model is {Path(name) / _OF_RUN}.")
-    there = os.path.exists(folder)  # noqa: PTH110 - Path.exists fails at names too long
-    if folder.is_absolute() and not there:
-        raise ModelError(
-            f"There is no model in {folder}. If it has moved, name its folder with "
-            f"{option('model')}."
-        )
-    if name not in BUILT_IN and not there:
-        _refuse_system(name)
+    if name not in BUILT_IN:
+        folder = _from_hub(name) if huggingface.is_hub_name(name) else expand(name)
+        if is_checkpoint(folder):
+            return _checkpoint(name, folder, device, engine)
+        _refuse_other(name, folder)
     encoder = load_encoder(name, device, engine, patches=patches)
     if not encoder.channels:
         raise ModelError(
@@ -432,7 +420,7 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
     place = device_for(device)
     checkpoint = Checkpoint.from_pretrained(folder, place)
     encoder = checkpoint.load_encoder(folder, device, engine)
-    searches = checkpoint.model.system.searches
+    retriever = Retriever(checkpoint, encoder, folder, place, name)
     return Scorer(
         name=name,
         encoder=encoder,
@@ -443,12 +431,21 @@ def _checkpoint(name: str, folder: Path, device: str | None, engine: str | None)
         sampling=checkpoint.encoder.rule,
         recipe=checkpoint.recipe,
         device=place,
-        searchable=Retriever(checkpoint, encoder, folder, place, name) if searches else None,
+        searchable=retriever if checkpoint.model.system.searches else None,
     )
 
 
-def _refuse_system(name: str) -> None:
-    """Say what is missing where a system is named instead of a model."""
+def _refuse_other(name: str, folder: Path) -> None:
+    """Refuse the folder of a run, one that is gone, and the name of a system."""
+    if is_checkpoint(folder / _OF_RUN):
+        raise ModelError(f"{name} is the folder of a run; its model is {Path(name) / _OF_RUN}.")
+    if os.path.exists(folder):  # noqa: PTH110 - Path.exists fails at names too long
+        return
+    if folder.is_absolute():
+        raise ModelError(
+            f"There is no model in {folder}. If it has moved, name its folder with "
+            f"{option('model')}."
+        )
     require_research(f"The model {name}", "torch", "transformers")
     from sureshot.models.systems.base import find_system
 
@@ -469,25 +466,18 @@ class Retriever(ModelSimilarity):
     Its vectors are those that come out of the stem; it compares by the system's own similarity.
     """
 
-    def __init__(
-        self,
-        checkpoint: "Checkpoint",
-        encoder: Encoder,
-        folder: Path,
-        device: str | None = None,
-        name: str = "",
-    ) -> None:
-        from sureshot.models.weights import device_for
+    vocabulary: Vocabulary | None = None
 
-        place = device_for(device)
-        self._model = checkpoint.model.to(place).eval()
-        super().__init__(self._model.system, place)
-        self._checkpoint, self._encoder, self._folder = checkpoint, encoder, folder
+    def __init__(
+        self, checkpoint: "Checkpoint", encoder: Encoder, folder: Path, device: str, name: str
+    ) -> None:
+        super().__init__(checkpoint.model.system, device)
+        self._model, self._checkpoint = checkpoint.model, checkpoint
+        self._encoder, self._folder = encoder, folder
         self.name = name if huggingface.is_hub_name(name) else str(folder)
         self.dim = checkpoint.model.stem.sizes.dim
         self.channels, self.latin_only = encoder.channels, encoder.latin_only
-        self.frame_size = encoder.frame_size
-        self.vocabulary: Vocabulary | None = None
+        self.frame_size, self.prepare = encoder.frame_size, encoder.prepare
         self.frames = checkpoint.encoder.frames
         self.is_tuned = checkpoint.tuned is not None  # the encoder was trained with the system
         self.summary = f"{checkpoint.system['name']} on the encoder {checkpoint.encoder_name}"
@@ -495,9 +485,6 @@ class Retriever(ModelSimilarity):
     @cached_property
     def fingerprint(self) -> str:
         """Digest of weights, settings and encoder; neither the folder's place nor its card."""
-        from sureshot.models.huggingface import WEIGHTS
-        from sureshot.settings import to_values
-
         settings = {
             "stem": to_values(self._model.stem.config),
             "system": to_values(self._checkpoint.system),
@@ -525,15 +512,7 @@ class Retriever(ModelSimilarity):
         sentence, words = tokens.sentence.cpu().numpy(), tokens.words.cpu().numpy()
         if not words.shape[-1]:  # a stem may leave out what its system does not read
             words = np.zeros((*features.mask.shape, self.dim), np.float32)
-        return TextFeatures(
-            sentence=sentence, words=words, mask=features.mask, truncated=features.truncated
-        )
-
-    def prepare(
-        self, frames: UInt8[np.ndarray, "frames height width 3"]
-    ) -> Shaped[np.ndarray, "frames 3 side side"]:
-        """As the encoder does."""
-        return self._encoder.prepare(frames)
+        return replace(features, sentence=sentence, words=words, length=None)
 
     def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
         """Frames as the stem gives them, with patches only where they are in the same space."""
@@ -541,15 +520,10 @@ class Retriever(ModelSimilarity):
         from sureshot.models.systems.base import video_tokens
 
         features = self._encoder.encode_frames(prepared)
-        count = len(features.frames)
-        video = VideoFeatures(
-            frames=features.frames[None],
-            patches=features.patches[None, :, :0],
-            backbone=features.backbone[None],
-            mask=np.ones((1, count), bool),
-        )
+        video = video_tokens(stack([with_cells(features, "none")]), self.device)
         with frozen(self._model):
-            tokens = self._model.stem.videos(video_tokens(video, self.device))
-        linear = self._model.stem.config.kind == "linear"
-        patches = np.zeros((count, 0, self.dim), np.float32) if linear else features.patches
-        return FrameFeatures(tokens.frames[0].cpu().numpy(), patches, features.backbone)
+            frames = self._model.stem.videos(video).frames[0].cpu().numpy()
+        if self._model.stem.config.kind == "linear":
+            patches = np.zeros((len(frames), 0, self.dim), np.float32)
+            return replace(features, frames=frames, patches=patches)
+        return replace(features, frames=frames)

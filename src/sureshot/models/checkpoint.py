@@ -156,8 +156,12 @@ class Checkpoint:
             encoder = build(EncoderNote, config["encoder"], "encoder")
             sizes = Sizes(encoder.dim, encoder.channels, tuple(encoder.experts.items()))
             stem = build(StemConfig, config["stem"], "stem")
-            make = partial(_built, stem, config["system"], sizes)
-            model = with_weights(make, folder / WEIGHTS, CONFIG)
+
+            def fresh() -> Model:
+                made = Stem(stem, sizes)
+                return Model(made, load_system(config["system"], made.sizes))
+
+            model = with_weights(fresh, folder / WEIGHTS, CONFIG)
         except ModelError:
             raise
         except SureshotError as error:
@@ -179,27 +183,18 @@ class Checkpoint:
             self.tuned(folder / ENCODER)
             kept = encoders.load_encoder(str(folder / ENCODER), "cpu")
             noted = replace(noted, name=ENCODER, fingerprint=kept.fingerprint)
-        written = replace(self, encoder=noted)
-        save_weights(self.model, folder / WEIGHTS)
-        write_json(folder / CONFIG, written._config())
-        write_text(folder / README, model_card(folder))
-
-    def _config(self) -> dict[str, Any]:
-        return {
+        config = {
             "format": FORMAT,
-            "encoder": to_values(self.encoder),
+            "encoder": to_values(noted),
             "stem": to_values(self.model.stem.config),
             "system": dict(self.system),
             "recipe": dict(self.recipe),
             "scores": dict(self.scores),
             "note": self.note,
         }
-
-
-def _built(stem: StemConfig, system: Mapping[str, Any], sizes: Sizes) -> Model:
-    """A model with fresh weights."""
-    made = Stem(stem, sizes)
-    return Model(made, load_system(system, made.sizes))
+        save_weights(self.model, folder / WEIGHTS)
+        write_json(folder / CONFIG, config)
+        write_text(folder / README, model_card(folder))
 
 
 def read_config(

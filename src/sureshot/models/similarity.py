@@ -72,7 +72,6 @@ class Similarity(ABC):
 
     def background(self, texts: Any) -> Float[np.ndarray, " texts"] | None:
         """What each coded text scores with the videos of the model's bank; None without any."""
-        del texts
         return None
 
 

@@ -21,7 +21,7 @@ def encode(frames):
 def test_it_is_an_encoder_under_its_name():
     assert isinstance(ENCODER, Encoder)
     assert isinstance(load_encoder("tiny"), TinyEncoder)
-    assert TinyEncoder("cpu").fingerprint == ENCODER.fingerprint and len(ENCODER.fingerprint) == 64
+    assert TinyEncoder().fingerprint == ENCODER.fingerprint and len(ENCODER.fingerprint) == 64
 
 
 def test_each_colour_finds_its_own_frame():

@@ -56,7 +56,7 @@ def load_encoder(
     if name == "tiny":
         from sureshot.models.encoders.toy import TinyEncoder
 
-        return TinyEncoder(device)
+        return TinyEncoder()
     if name == "small" or kind == "sureshot-small":
         require_research(f"The model {name}")
         from sureshot.models.encoders.small import SmallEncoder

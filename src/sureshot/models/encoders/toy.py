@@ -39,9 +39,6 @@ class TinyEncoder:
     frame_size = 16
     fingerprint = hashlib.sha256(f"tiny-1 {COLOURS} {_WORDS} {_GRID}".encode()).hexdigest()
 
-    def __init__(self, device: str | None = None) -> None:
-        del device
-
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """One token a word, lower-cased; a colour is its own axis, another word a hashed one."""
         tokens = [text.lower().split() or [""] for text in texts]

@@ -197,7 +197,6 @@ class System(nn.Module):
 
     def advice(self, videos: int) -> str:
         """What to know before training on so many videos; empty where nothing is amiss."""
-        del videos
         return ""
 
     @property
@@ -237,7 +236,6 @@ class System(nn.Module):
         By default the symmetric contrastive loss of the scores. ``eta`` says how much each pair
         counts as a negative, see `sureshot.models.losses.contrastive`.
         """
-        del generator
         return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 
     def text_vectors(self, texts: Codes) -> Texts:
@@ -250,17 +248,14 @@ class System(nn.Module):
 
     def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs dim"]:
         """Unit vector of video i as text i sees it; where texts have no say, as no text does."""
-        del texts
         return self.video_vectors(videos)
 
     def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """What a text consists of for a system that builds on this one: its words."""
-        del codes
         return tokens.words, tokens.mask
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """What a video consists of for a system that builds on this one: its frames."""
-        del codes
         return tokens.frames, tokens.mask
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
@@ -269,12 +264,10 @@ class System(nn.Module):
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """What the paper defines of a pair besides its score, by name; for figures and research."""
-        del texts, videos
         return {}
 
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Uncertainties the paper defines, for research; none where it defines none."""
-        del texts, videos
         return {}
 
 

@@ -211,7 +211,6 @@ class Ce(System):
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
     ) -> dict[str, Scalar]:
         """The bidirectional max-margin loss."""
-        del generator
         return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin, eta)}
 
     def text_vectors(self, texts: Codes) -> Texts:

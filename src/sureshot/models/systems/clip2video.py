@@ -194,7 +194,6 @@ class Clip2Video(System):
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
     ) -> dict[str, Scalar]:
         """The symmetric contrastive loss of the global cosines and of those of the alignment."""
-        del generator
         found = {"similarity": info_nce(texts["sentence"] @ videos["video"].T, self.scale, eta=eta)}
         if self.alignment is not None:
             aligned = texts["aligned"] @ videos["aligned"].T
@@ -203,7 +202,6 @@ class Clip2Video(System):
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """The frames after the transformer, which have seen the changes around them."""
-        del tokens
         return codes["frames"], codes["mask"]
 
     def _seen(self, transformer: Transformer, frames: Frames, mask: FrameMask) -> Frames:

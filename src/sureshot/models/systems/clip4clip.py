@@ -5,13 +5,13 @@ Or of what a transformer makes of them in their order.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from torch import Tensor
 
 from sureshot.models.layers.pooling import mean_of_units, unit
 from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
-from sureshot.models.shapes import Scores
+from sureshot.models.shapes import Frames, Scores
 from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
@@ -33,16 +33,19 @@ class Clip4ClipConfig(SystemConfig):
     scale: Scale = None
 
 
-class Clip4Clip(System):
-    """CLIP4Clip without parameters (mean pooling) or with its sequential transformer."""
+class TemporalSystem(System):
+    """A system of sentences and frames, which may go through a transformer in their order first.
 
-    Config = Clip4ClipConfig
+    Args:
+        config: settings, with those of `Clip4ClipConfig` among them.
+    """
 
     reads_words = False
     frozen = "embeddings"
 
-    def __init__(self, config: Clip4ClipConfig, width: int) -> None:
+    def __init__(self, config: Any, width: int) -> None:
         super().__init__(config.scale)
+        self.config = config
         self.temporal = None
         if config.temporal == "transformer":
             blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
@@ -53,16 +56,23 @@ class Clip4Clip(System):
         if self.temporal is not None:
             start_from_clip(self.temporal, text)
 
+    def frames(self, tokens: VideoTokens) -> Frames:
+        """Frames as the transformer makes them, if there is one."""
+        return tokens.frames if self.temporal is None else self.temporal(tokens.frames, tokens.mask)
+
+
+class Clip4Clip(TemporalSystem):
+    """CLIP4Clip without parameters (mean pooling) or with its sequential transformer."""
+
+    Config = Clip4ClipConfig
+
     def texts(self, tokens: TextTokens) -> Codes:
         """The sentence at unit length."""
         return {"sentence": unit(tokens.sentence)}
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """The pooled video at unit length."""
-        frames = tokens.frames
-        if self.temporal is not None:
-            frames = self.temporal(frames, tokens.mask)
-        return {"video": mean_of_units(frames, tokens.mask)}
+        return {"video": mean_of_units(self.frames(tokens), tokens.mask)}
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:
         """Cosine of the sentence and the pooled video."""

@@ -37,7 +37,6 @@ Differs:
     they take no part.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -46,10 +45,10 @@ from jaxtyping import Float
 from torch import Tensor
 
 from sureshot.models.layers.pooling import mean_of_units, unit
-from sureshot.models.layers.transformer import SequentialTransformer, Transformer, start_from_clip
 from sureshot.models.losses.contrastive import Eta, info_nce
 from sureshot.models.shapes import FrameMask, Frames, Scalar, Scores, Texts
-from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
+from sureshot.models.systems.base import Codes, Scale, SystemConfig, TextTokens, VideoTokens
+from sureshot.models.systems.clip4clip import TemporalSystem
 from sureshot.settings import Within
 
 _SEED = 221111427  # of the first shares, the paper's number; 0 may be that of weights or of data
@@ -92,7 +91,7 @@ class EmclConfig(SystemConfig):
     scale: Scale = None
 
 
-class Emcl(System):
+class Emcl(TemporalSystem):
     """EMCL-Net.
 
     Attributes:
@@ -103,21 +102,14 @@ class Emcl(System):
 
     Config = EmclConfig
 
-    reads_words = False
-    frozen = "embeddings"
-
+    config: EmclConfig
     start: Tensor
     projector: Tensor
     batches: Tensor
 
     def __init__(self, config: EmclConfig, width: int) -> None:
-        super().__init__(config.scale)
-        self.config = config
+        super().__init__(config, width)
         self.released = config.mode == "released"
-        self.temporal = None
-        if config.temporal == "transformer":
-            blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
-            self.temporal = SequentialTransformer(blocks, width, config.longest)
         usual = (1.0, 3.0, 3.0) if self.released else (0.1, 1.0, 0.03)
         given = (config.sharpness, config.beta, config.temperature)
         self._sharpness, self._beta, self._temperature = (
@@ -133,11 +125,6 @@ class Emcl(System):
         self.register_buffer("projector", torch.zeros(width, width))
         self.register_buffer("batches", torch.tensor(0))
         self._found: tuple[Tensor, Square] | None = None  # of the batch, until its step is taken
-
-    def start_from_clip(self, text: Mapping[str, Tensor]) -> None:
-        """Start the transformer from CLIP's first text blocks, and its places from CLIP's."""
-        if self.temporal is not None:
-            start_from_clip(self.temporal, text)
 
     def after_step(self) -> None:
         """Keep what the batch found, so that a batch whose step is not taken leaves no trace."""
@@ -157,9 +144,7 @@ class Emcl(System):
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """The frames, and the mean of those that the subspaces were added to."""
-        frames = tokens.frames
-        if self.temporal is not None:
-            frames = self.temporal(frames, tokens.mask)
+        frames = self.frames(tokens)
         video = mean_of_units(self._compact(frames), tokens.mask)
         return {"frames": frames, "mask": tokens.mask, "video": video}
 
@@ -177,7 +162,6 @@ class Emcl(System):
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
     ) -> dict[str, Scalar]:
         """The contrastive loss of texts and videos with what the subspaces of this batch add."""
-        del generator
         sentences = texts["sentence"]
         seen = self._seen(sentences, videos["frames"], videos["mask"])
         items = torch.cat([seen.flatten(0, 1), sentences])
@@ -192,9 +176,8 @@ class Emcl(System):
 
     def seen_vectors(self, texts: Codes, videos: Codes) -> Float[Tensor, "pairs dim"]:
         """Video i as text i sees it, with what the subspaces add."""
-        parts = texts["sentence"], videos["frames"], videos["mask"]
-        each = [self._seen(*(part[row : row + 1] for part in parts))[0, 0]
-                for row in range(len(parts[0]))]  # fmt: skip
+        parts = zip(texts["sentence"], videos["frames"], videos["mask"], strict=True)
+        each = [self._seen(*(part[None] for part in one))[0, 0] for one in parts]
         return unit(self._compact(torch.stack(each)))
 
     def _compact(self, x: Float[Tensor, "*n dim"]) -> Float[Tensor, "*n dim"]:
@@ -233,7 +216,7 @@ class Emcl(System):
         shares = even = lengths = items.new_zeros(0)
         for _ in range(self.config.rounds):
             shares = (items.T @ bases / self._sharpness).softmax(1)
-            even = shares / (_LEAST + shares.sum(0))
+            even = _even(shares)
             bases = items @ even
             lengths = _LEAST + bases.norm(dim=0)
             bases = bases / lengths

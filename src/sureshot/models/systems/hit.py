@@ -256,7 +256,6 @@ class HiT(ExpertSystem):
         In training the keys wait for `after_step` to be stored, so that a batch whose step is not
         taken leaves no trace. Codes made outside of training have no keys and are their own.
         """
-        del generator
         found, fresh = {}, []
         turned = None if eta is None else eta.T
         for number, (level, name) in enumerate(zip(_LEVELS, _LOSSES, strict=True)):
@@ -272,13 +271,11 @@ class HiT(ExpertSystem):
 
     def text_tokens(self, tokens: TextTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Sentence and words at the feature level, which is computed once more."""
-        del codes
         given, mask = _with_sentence(tokens)
         return self.text.feature(given, mask), mask
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Frames or rows of experts at the feature level, which is computed once more."""
-        del codes
         seen, mask = self.seen(tokens)
         return self.video.feature(seen, mask), mask
 

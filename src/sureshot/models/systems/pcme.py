@@ -140,7 +140,6 @@ class Pcme(ExpertSystem):
 
     def video_tokens(self, tokens: VideoTokens, codes: Codes) -> tuple[Tokens, Mask]:
         """Frames or rows of experts."""
-        del codes
         return self.seen(tokens)
 
     def similarity(self, texts: Codes, videos: Codes) -> Scores:

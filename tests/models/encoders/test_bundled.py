@@ -42,7 +42,12 @@ def encoder() -> BundledEncoder:
 
 def test_frames_follow_the_equation() -> None:
     draw = np.random.default_rng(0)
-    features, logits = draw.random((2, 5)), draw.normal(size=(2, 7))
+    features = draw.random((2, 5))
+    classify = {
+        "classify.weight": draw.normal(size=(7, 5)),
+        "classify.bias": draw.normal(size=7),
+    }
+    logits = features @ classify["classify.weight"].T + classify["classify.bias"]
     head = {
         "weight": draw.normal(size=(4, 5)),
         "bias": draw.normal(size=4),
@@ -53,7 +58,7 @@ def test_frames_follow_the_equation() -> None:
     expected = normal @ head["weight"].T + believed @ head["labels"].T
     expected += head["bias"]
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
-    np.testing.assert_allclose(join_frames(head, features, logits), expected, atol=1e-4)
+    np.testing.assert_allclose(join_frames(head, classify, features), expected, atol=1e-4)
 
 
 def test_texts_of_nothing_stay_nothing() -> None:

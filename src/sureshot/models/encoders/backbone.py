@@ -29,12 +29,7 @@ _GPU_BATCH = 64
 
 
 class Backbone:
-    """Runs an EfficientNet-Lite2 over frames.
-
-    Args:
-        load: reads the weights; called at the first frame.
-        precision: only OpenVINO knows others than ``f32``.
-    """
+    """Runs an EfficientNet-Lite2 over frames; ``load`` is called at the first one."""
 
     def __init__(
         self,
@@ -62,7 +57,6 @@ class Backbone:
         return pooled, grid
 
     def _maps(self, prepared: Pixels) -> tuple["torch.Tensor", "torch.Tensor"]:
-        """Backbone features of each frame and of its cells."""
         import torch
         from torch.nn.functional import adaptive_avg_pool2d
 

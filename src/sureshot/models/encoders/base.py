@@ -6,7 +6,6 @@ they are differentiated, and a search must not wait for torch to import.
 
 import math
 import re
-from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
@@ -124,9 +123,8 @@ class VideoFeatures:
 
     def part(self, rows: slice | Int[np.ndarray, " chosen"]) -> "VideoFeatures":
         """Some of the videos."""
-        arrays = ((field.name, getattr(self, field.name)) for field in fields(self))
-        chosen: dict[str, Any] = {name: a if a is None else a[rows] for name, a in arrays}
-        return VideoFeatures(**chosen)
+        arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{n: a[rows] for n, a in arrays.items() if a is not None})
 
 
 @runtime_checkable
@@ -141,29 +139,23 @@ class Encoder(Protocol):
     @property
     def frame_size(self) -> FrameSize:
         """The shorter side, in pixels, that frames are decoded at, or its own way to resize one."""
-        ...
 
     @property
     def fingerprint(self) -> str:
         """Hex digest of weights and settings; equal fingerprints give equal vectors."""
-        ...
 
     @property
     def vocabulary(self) -> Vocabulary | None:
         """The words that it knows; None if that is not known."""
-        ...
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Encode texts; at least one. An empty text is the caller's error."""
-        ...
 
     def prepare(self, frames: Images) -> Shaped[np.ndarray, "frames 3 side side"]:
         """Resize RGB frames to the network's input; cheap, thread-safe, run next to the decoder."""
-        ...
 
     def encode_frames(self, prepared: Shaped[np.ndarray, "frames 3 side side"]) -> FrameFeatures:
         """Encode prepared frames of any number of videos in one batch."""
-        ...
 
 
 def stack(videos: Sequence[FrameFeatures]) -> VideoFeatures:
@@ -194,18 +186,16 @@ class HasWords(Protocol):
         A word of several tokens is named by each of them; a token that is no word of the text, such
         as its start or a comma, has an empty name.
         """
-        ...
 
 
 def token_words(text: str, encoding: Encoding) -> tuple[str, ...]:
     """The word of each token, as the text writes it; empty where a token is no word of it."""
     spans = [(found.start(), found.end(), found.group()) for found in _WORD.finditer(text)]
-    words = []
-    for first, last in encoding.offsets:
-        # Some tokens begin with the space before their word.
-        inside = [word for start, end, word in spans if start < last and first < end]
-        words.append(inside[0] if inside else "")
-    return tuple(words)
+    # Some tokens begin with the space before their word.
+    return tuple(
+        next((word for start, end, word in spans if start < last and first < end), "")
+        for first, last in encoding.offsets
+    )
 
 
 # Frames of one video as `Encoder.prepare` gives them, in whatever shape the encoder reads them.
@@ -214,15 +204,14 @@ Prepared = Shaped[np.ndarray, "_ _ _ _"]
 
 def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameFeatures]:
     """Features of each video; those of frames of one shape are encoded together."""
-    by_shape: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for row, video in enumerate(videos):
-        by_shape[video.shape[1:]].append(row)
     found: dict[int, FrameFeatures] = {}
-    for rows in by_shape.values():
+    for shape in dict.fromkeys(video.shape[1:] for video in videos):
+        rows = [row for row, video in enumerate(videos) if video.shape[1:] == shape]
         features = encoder.encode_frames(np.concatenate([videos[row] for row in rows]))
         ends = np.cumsum([len(videos[row]) for row in rows])
-        for row, first, last in zip(rows, [0, *ends], ends, strict=False):
-            parts = {f.name: getattr(features, f.name)[first:last] for f in fields(features)}
+        for row, end in zip(rows, ends, strict=True):
+            own = slice(end - len(videos[row]), end)
+            parts = {f.name: getattr(features, f.name)[own] for f in fields(features)}
             found[row] = FrameFeatures(**parts)
     return [found[row] for row in range(len(videos))]
 
@@ -260,8 +249,7 @@ def mean_pool(
     """
     # Double precision: squares of large and small single ones neither overflow nor vanish in it.
     total = frames.sum(1, dtype=np.float64, where=mask[..., None])
-    length = np.linalg.norm(total, axis=-1, keepdims=True)
-    return (total / np.where(length > 0, length, 1)).astype(frames.dtype)
+    return unit_vectors(total).astype(frames.dtype)
 
 
 def unit_vectors(x: Float[np.ndarray, "*n dim"]) -> Float[np.ndarray, "*n dim"]:

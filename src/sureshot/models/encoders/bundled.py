@@ -70,13 +70,12 @@ def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
 
 def _unpacked(archive: zipfile.ZipFile, digests: Mapping[str, str], package: str) -> Path:
     """The folder that was written."""
-    try:
+    with contextlib.suppress(SureshotError, OSError):  # no home or right to write, a full disk
         folder = cache_dir() / package
         folder.mkdir(parents=True, exist_ok=True)
         _unpack(archive, digests, folder)
         return folder
-    except (SureshotError, OSError):  # no home, no right to write there, a full disk
-        made = ""
+    made = ""
     try:
         made = tempfile.mkdtemp(prefix="sureshot-")
         folder = Path(made)
@@ -148,7 +147,7 @@ CONFIG, WEIGHTS = "config.json", "model.safetensors"  # of a folder of the tuned
 KIND = "sureshot-bundled"  # model_type in that config
 DIM = 256
 TEMPERATURE = 2.0  # of the classifier's beliefs
-BRIDGE_TEMPERATURE, TOP_CLASSES = 2.0, 100
+TOP_CLASSES = 100  # of the bridge
 Head = dict[str, Float[np.ndarray, "..."]]
 _EPSILON = 1e-5  # of torch's layer norm, with which the maps were trained
 
@@ -163,6 +162,17 @@ class _TwoNetworks:
     channels = CHANNELS
     frame_size = SIDE
     backbone: Backbone
+    _patches: bool
+
+    def place(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
+        """From backbone features to the space that frames share with texts."""
+        raise NotImplementedError
+
+    def encode_frames(self, prepared: Pixels) -> FrameFeatures:
+        """Run the network and the map over frames and over the 3 x 3 cells of each."""
+        pooled, cells = self.backbone.maps(prepared)
+        cells = cells if self._patches else cells[:, :0]
+        return FrameFeatures(self.place(pooled), self.place(cells), backbone=pooled)
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each word token."""
@@ -254,14 +264,9 @@ class BundledEncoder(_TwoNetworks):
         sentence, words = (join_texts(self._texts, v) for v in (features.sentence, features.words))
         return replace(features, sentence=sentence, words=words * features.mask[..., None])
 
-    def encode_frames(self, prepared: Pixels) -> FrameFeatures:
-        """Run the network and the map over frames and over the 3 x 3 cells of each."""
-        pooled, cells = self.backbone.maps(prepared)
-        cells = cells if self._patches else cells[:, :0]
-        return FrameFeatures(self._joined(pooled), self._joined(cells), backbone=pooled)
-
-    def _joined(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
-        return join_frames(self._frames, features, class_logits(self.backbone.weights, features))
+    def place(self, features: Float[np.ndarray, "*n channels"]) -> Float[np.ndarray, "*n dim"]:
+        """Through the trained map, by the equation of this module."""
+        return join_frames(self._frames, self.backbone.weights, features)
 
     @cached_property
     def _texts(self) -> Head:
@@ -306,20 +311,21 @@ def join_texts(head: Head, vectors: Float[np.ndarray, "*n size"]) -> Float[np.nd
 
 
 def join_frames(
-    head: Head, features: Float[np.ndarray, "*n channels"], logits: Float[np.ndarray, "*n classes"]
+    head: Head, weights: Weights, features: Float[np.ndarray, "*n channels"]
 ) -> Float[np.ndarray, "*n dim"]:
     """Frames or cells, features of the tuned image network, in the joint space at unit length."""
-    believed = _softmax(logits, TEMPERATURE)
     centred = features - features.mean(-1, keepdims=True)
     normal = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + np.float32(_EPSILON))
     looks = normal @ head["weight"].T + head["bias"]
-    return unit_vectors(looks + believed @ head["labels"].T)
+    return unit_vectors(looks + _believed(weights, features) @ head["labels"].T)
 
 
-def _softmax(
-    logits: Float[np.ndarray, "*n classes"], temperature: float
+def _believed(
+    weights: Weights, features: Float[np.ndarray, "*n channels"]
 ) -> Float[np.ndarray, "*n classes"]:
-    believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(temperature))
+    """What the classifier believes to see, by features of the image network."""
+    logits = features @ weights["classify.weight"].T + weights["classify.bias"]
+    believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
     believed /= believed.sum(-1, keepdims=True)
     return believed
 
@@ -358,18 +364,17 @@ class BridgeEncoder(_TwoNetworks):
         device: str | None = None,
         *,
         corrected: bool = True,
-        threads: int | None = None,
         engine: str | None = None,
         patches: bool = True,
     ) -> None:
-        self.backbone = Backbone(image_network, device, threads, engine)
+        self.backbone = Backbone(image_network, device, None, engine)
         self._corrected, self._patches = corrected, patches
 
     @cached_property
     def fingerprint(self) -> str:
         """Digest of all weights, the class names and the constants of the bridge."""
         correction = file_digest(_CORRECTION) if self._corrected else "none"
-        bridge = f"bridge-1 {BRIDGE_TEMPERATURE} {TOP_CLASSES}"
+        bridge = f"bridge-1 {TEMPERATURE} {TOP_CLASSES}"
         settings = f"{bridge} {SIDE} {GRID} {WIDEST} {correction}"
         return _digest(settings, IMAGE_DIGEST, TEXT_DIGEST, TOKENIZER_DIGEST, *class_names())
 
@@ -381,27 +386,16 @@ class BridgeEncoder(_TwoNetworks):
         centred = features.sentence - self._correction["text_mean"]
         return replace(features, sentence=centred / np.linalg.norm(centred, axis=1, keepdims=True))
 
-    def encode_frames(self, prepared: Pixels) -> FrameFeatures:
-        """Run the classifier and the bridge over frames and over the 3 x 3 cells of each."""
-        pooled, cells = self.backbone.maps(prepared)
-        cells = cells if self._patches else cells[:, :0]
-        patches = self.place(cells.reshape(-1, self.channels))
-        return FrameFeatures(
-            frames=self.place(pooled),
-            patches=patches.reshape(*cells.shape[:2], MINILM_DIM),
-            backbone=pooled,
-        )
-
-    def place(self, features: Float[np.ndarray, "n 1280"]) -> Float[np.ndarray, "n 384"]:
-        """From backbone features to the space of sentences, by the equation above."""
-        believed = _softmax(class_logits(self.backbone.weights, features), BRIDGE_TEMPERATURE)
+    def place(self, features: Float[np.ndarray, "*n 1280"]) -> Float[np.ndarray, "*n 384"]:
+        """Among sentences, by the equation above."""
+        believed = _believed(self.backbone.weights, features.reshape(-1, self.channels))
         dropped = np.argpartition(believed, -TOP_CLASSES, axis=-1)[:, :-TOP_CLASSES]
         np.put_along_axis(believed, dropped, 0, axis=-1)
         believed /= believed.sum(-1, keepdims=True)
         placed = believed @ self.class_vectors - self.class_vectors.mean(0)
         if self._corrected:
             placed = (placed - self._correction["video_mean"]) @ self._correction["map"]
-        return placed
+        return placed.reshape(*features.shape[:-1], self.dim)
 
     @cached_property
     def _correction(self) -> dict[str, Float[np.ndarray, "..."]]:
@@ -438,10 +432,3 @@ def _digest(*parts: str) -> str:
 def image_network() -> Weights:
     """The classifier, as its package has it."""
     return read_weights(image_weights())
-
-
-def class_logits(
-    weights: Weights, features: Float[np.ndarray, "*n channels"]
-) -> Float[np.ndarray, "*n classes"]:
-    """What the classifier gives for features of the image network."""
-    return features @ weights["classify.weight"].T + weights["classify.bias"]

@@ -84,10 +84,10 @@ class Snapshot:
     def weights(self) -> list[Path]:
         """The safetensors files, each with a sound header and of the length it announces."""
         files = [self.folder / name for name in self._weight_names()]
-        if not files and any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
-            reason = "its weights are pickled, and a pickle can run code"
-            raise self.refuse(reason, huggingface.how_to_convert(self.folder))
         if not files:
+            if any(any(self.folder.glob(pattern)) for pattern in _PICKLES):
+                reason = "its weights are pickled, and a pickle can run code"
+                raise self.refuse(reason, huggingface.how_to_convert(self.folder))
             raise self.refuse(f"{WEIGHTS} is missing", _AGAIN)
         for file in files:
             try:
@@ -230,8 +230,12 @@ class Preprocessing:
         """Frames in the size that they have before they are cropped."""
         import torch
 
-        size = frames.shape[1:3]
-        target = size if self.resize_to is None else _target(self.resize_to, *size)
+        size = target = frames.shape[1:3]
+        if isinstance(self.resize_to, tuple):
+            target = self.resize_to
+        elif self.resize_to is not None:
+            # The longer side is cut to whole pixels, never rounded up.
+            target = tuple(self.resize_to * length // min(size) for length in size)
         if target == size:
             return frames
         # Torch warns about memory that cannot be written and refuses negative strides. The colours
@@ -245,30 +249,26 @@ class Preprocessing:
 
 def _defaults(family: Family, side: int) -> dict[str, Any]:
     """What the image processor of a family does by default, at the size its network reads."""
-    if family == "clip":
-        mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
-        shape: dict[str, Any] = {"size": side, "do_center_crop": True, "crop_size": side}
-    else:
-        mean, std = (0.5, 0.5, 0.5), (0.5, 0.5, 0.5)
-        shape = {"size": {"height": side, "width": side}, "do_center_crop": False}
     switches = {"do_resize": True, "do_rescale": True, "do_normalize": True}
-    numbers = {"resample": 3, "rescale_factor": 1 / 255, "image_mean": mean, "image_std": std}
-    return shape | switches | numbers
+    known: dict[str, Any] = switches | {"resample": 3, "rescale_factor": 1 / 255}
+    if family == "siglip":
+        square = {"size": {"height": side, "width": side}, "do_center_crop": False}
+        return known | square | {"image_mean": 0.5, "image_std": 0.5}
+    mean, std = (0.48145466, 0.4578275, 0.40821073), (0.26862954, 0.26130258, 0.27577711)
+    crop = {"size": side, "do_center_crop": True, "crop_size": side}
+    return known | crop | {"image_mean": mean, "image_std": std}
 
 
 def _size(given: object) -> int | tuple[int, int] | None:
     """A shorter side or a (height, width); None where it is written in neither way."""
     match given:
-        case bool():
-            return None
-        case int():
+        case int() if not isinstance(given, bool):
             return given
         case {"shortest_edge": int(short), **others} if not any(others.values()):
             return short
         case {"height": int(height), "width": int(width)}:
             return height, width
-        case _:
-            return None
+    return None
 
 
 def _values(settings: Mapping[str, Any]) -> Float[np.ndarray, "3 256"]:
@@ -276,20 +276,12 @@ def _values(settings: Mapping[str, Any]) -> Float[np.ndarray, "3 256"]:
     levels = np.arange(256, dtype=np.float64)
     if settings["do_rescale"]:
         levels = levels * float(settings["rescale_factor"])
-    values = np.broadcast_to(levels.astype(np.float32), (3, 256))
+    values = np.tile(levels.astype(np.float32), (3, 1))
     if settings["do_normalize"]:
-        mean = np.broadcast_to(np.asarray(settings["image_mean"], np.float32), 3)
-        std = np.broadcast_to(np.asarray(settings["image_std"], np.float32), 3)
-        values = (values - mean[:, None]) / std[:, None]
-    return np.ascontiguousarray(values)
-
-
-def _target(resize: int | tuple[int, int], height: int, width: int) -> tuple[int, int]:
-    """(height, width) after resizing; the longer side is cut to whole pixels, never rounded up."""
-    if isinstance(resize, tuple):
-        return resize
-    longer = int(resize * max(height, width) / min(height, width))
-    return (longer, resize) if width <= height else (resize, longer)
+        given = (np.asarray(settings[name], np.float32) for name in ("image_mean", "image_std"))
+        mean, std = (np.broadcast_to(numbers, 3)[:, None] for numbers in given)
+        values = (values - mean) / std
+    return values
 
 
 def _window(length: int, side: int) -> tuple[slice, slice]:
@@ -527,10 +519,8 @@ def _family(snapshot: Snapshot) -> Family:
     """Which network the folder holds, by its own word."""
     snapshot.require(CONFIG, _OTHER)
     match snapshot.settings(CONFIG).get("model_type"):
-        case "clip":
-            return "clip"
-        case "siglip":
-            return "siglip"
+        case "clip" | "siglip" as family:
+            return family
         case "siglip2":
             reason = "it is a NaFlex SigLIP2 (model type siglip2), which reads frames of any shape"
         case other:

@@ -34,23 +34,18 @@ def record(folder: Path, report: RecallReport) -> None:
 
     Those of the same test with as many frames are replaced.
     """
-    lines = [
-        {
-            "direction": line.direction,
-            "queries": line.recall.n,
-            **{
-                f"R@{k}": [getattr(line.recall, f"r{k}"), *_ends(line.intervals.get(f"r{k}"))]
-                for k in report.ks
-            },
-            "MdR": line.recall.median,
-        }
-        for line in report.raw
-    ]
-    setting = report.setting
+    lines = []
+    for line in report.raw:
+        noted: dict[str, Any] = {"direction": line.direction, "queries": line.recall.n}
+        for k in report.ks:
+            ends = line.intervals.get(f"r{k}")
+            interval = [] if ends is None else [ends.low, ends.high]
+            noted[f"R@{k}"] = [getattr(line.recall, f"r{k}"), *interval]
+        lines.append(noted | {"MdR": line.recall.median})
     new = {
         "test": report.title,
-        "frames": setting.frames,
-        "videos": setting.videos,
+        "frames": report.setting.frames,
+        "videos": report.setting.videos,
         "out_of_domain": report.out_of_domain,
         "resamples": report.resamples,
         "seed": report.seed,
@@ -62,16 +57,11 @@ def record(folder: Path, report: RecallReport) -> None:
     write_text(folder / README, model_card(folder))
 
 
-def _ends(interval: Any) -> list[float]:
-    return [] if interval is None else [interval.low, interval.high]
-
-
 def _recorded(folder: Path) -> list[dict[str, Any]]:
     try:
         found = read_json(folder / MEASURED)
         for one in found:
-            for line in one["recalls"]:
-                _WAYS[line["direction"]]
+            _ = [_WAYS[line["direction"]] for line in one["recalls"]]
             _ = one["test"], one["frames"], one["out_of_domain"]
     except FileNotFoundError:
         return []
@@ -97,36 +87,24 @@ def _lines(folder: Path, config: Mapping[str, Any], name: str) -> Iterator[str]:
     began = recipe.get("encoder", {}).get("name", ENCODER)
     encoder = without_folders(began if noted["name"] == ENCODER else noted["name"])
     own = f", which was trained with it and is in the folder `{ENCODER}`"
-    yield "---"
-    yield "library_name: sureshot"
-    yield f"tags: [video-text-retrieval, {system}]"
-    yield "---"
+    yield f"---\nlibrary_name: sureshot\ntags: [video-text-retrieval, {system}]\n---"
     yield f"\n# {system} on {encoder}\n"
     yield (
         f"A text-to-video retrieval model of {_count(folder / WEIGHTS):,} parameters on the "
         f"encoder `{encoder}`{own if noted['name'] == ENCODER else ''} (fingerprint "
         f"{noted['fingerprint'][:16]}), trained with at most {noted['frames']} frames per video.\n"
     )
-    yield "```console"
-    yield f'$ sureshot index --model {name} ~/Videos && sureshot search "a goal"'
-    yield f"$ sureshot evaluate {name} --data …"
-    yield "```"
+    yield f'```console\n$ sureshot index --model {name} ~/Videos && sureshot search "a goal"'
+    yield f"$ sureshot evaluate {name} --data …\n```"
     yield "\n## Data\n"
     yield config.get("note") or "What it was trained on is not recorded."
-    yield from _validation(config.get("scores", {}), recipe)
+    if scores := config.get("scores"):
+        yield "\nOn the validation set, by which its weights were chosen:\n"
+        yield "| measured | |\n|---|---|"
+        yield from (f"| {name} | {value:.4g} |" for name, value in scores.items())
     yield from _results(_recorded(folder), name)
     yield from _calibration(folder, name)
-    yield "\n## Recipe\n"
-    yield f"The whole recipe is in `{CONFIG}`, under `recipe`."
-
-
-def _validation(scores: Mapping[str, float], recipe: Mapping[str, Any]) -> Iterator[str]:
-    if not scores:
-        return
-    yield "\nOn the validation set, by which its weights were chosen:\n"
-    yield "| measured | |"
-    yield "|---|---|"
-    yield from (f"| {name} | {value:.4g} |" for name, value in scores.items())
+    yield f"\n## Recipe\n\nThe whole recipe is in `{CONFIG}`, under `recipe`."
 
 
 def _results(recorded: list[dict[str, Any]], name: str) -> Iterator[str]:
@@ -137,9 +115,8 @@ def _results(recorded: list[dict[str, Any]], name: str) -> Iterator[str]:
     yield "Raw scores, with 95 % intervals over videos."
     for one in recorded:
         frames = f", {one['frames']} frames per video" if one["frames"] else ""
-        yield f"\n**{one['test']}**{frames}" + (
-            f"; {one['out_of_domain']}" if one["out_of_domain"] else ""
-        )
+        note = f"; {one['out_of_domain']}" if one["out_of_domain"] else ""
+        yield f"\n**{one['test']}**{frames}{note}"
         heads = [key for key in one["recalls"][0] if key.startswith("R@")]
         yield f"\n| | queries | {' | '.join(heads)} | median rank |"
         yield "|---|---|" + "---|" * (len(heads) + 1)

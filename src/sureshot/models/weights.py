@@ -13,7 +13,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
-from sureshot.errors import ModelError, SureshotError
+from sureshot.errors import ModelError
 from sureshot.settings import open_file
 from sureshot.text import plain
 
@@ -77,8 +77,6 @@ def _skeleton(make: Callable[[], nn.Module], folder: str, settings: str) -> dict
     try:
         with torch.device("meta"):
             return make().state_dict()
-    except SureshotError:
-        raise
     except _UNBUILT as error:
         reason = plain(str(error).split("\n")[0])[:200]
         raise ModelError(

@@ -86,17 +86,15 @@ def pack(
     for place, own in enumerate(videos):
         first = 0
         for number, (name, size) in enumerate(sizes):
-            if name not in own:
-                continue
-            given = own[name]
+            given = own.get(name, np.zeros((0, size)))
             if given.shape[1] != size:
                 raise SureshotError(
                     f"The expert {name} has {given.shape[1]} numbers a row, and the model was "
                     f"trained on {size}."
                 )
-            rows[place, first : first + len(given), :size] = given
-            which[place, first : first + len(given), number] = True
-            first += len(given)
+            own_rows = slice(first, first := first + len(given))
+            rows[place, own_rows, :size] = given
+            which[place, own_rows, number] = True
     return rows, which
 
 
@@ -141,39 +139,40 @@ def file_stems(video: str) -> list[str]:
 
 def _files(folder: Path, names: Sequence[str], video: str) -> list[tuple[Path, str | None]]:
     """The files of a video that are there, each with the one expert it holds, if it is one."""
-    found: list[tuple[Path, str | None]] = []
     for prefix in ("", "v_"):
+        found: list[tuple[Path, str | None]] = []
         for stem in (prefix + stem for stem in file_stems(video)):
             found += [(folder / f"{stem}.npz", None)]
             found += [(folder.joinpath(*stem[:3], f"{stem}.h5"), None)]
             found += [(folder / n / f"{stem}{end}", n) for n in names for end in (".npy", ".npz")]
-        found = [(path, name) for path, name in found if path.is_file()]
-        if found:
-            break
-    return found
+        if found := [(path, name) for path, name in found if path.is_file()]:
+            return found
+    return []
 
 
 def _arrays(path: Path, only: str | None) -> dict[str, Shaped[np.ndarray, "..."]]:
     """The arrays of a file by expert; ``only`` is the one it holds, None if they have names."""
-    if path.suffix == ".h5":
-        return _arrays_of_mmt(path)
     try:
-        with open_file(path) as file:
-            # The pickles that NumPy's files may hold run whatever they like.
-            loaded = np.load(file, allow_pickle=False)
-            if isinstance(loaded, np.ndarray):
-                return {only or path.stem: loaded}
-            found = {
-                name: loaded[name] for name in loaded.files if not _is_time(name, loaded.files)
-            }
+        found = _arrays_of_mmt(path) if path.suffix == ".h5" else _arrays_of_numpy(path)
     except _BROKEN as error:
         raise SureshotError(f"The expert in {path} cannot be read: {error}.") from None
-    if only is None or only in found:
-        return found if only is None else {only: found[only]}
-    if len(found) != 1:
+    if only is None:
+        return found
+    if only not in found and len(found) != 1:
         held = f"the arrays {', '.join(found)}; call one of them {only}" if found else "no array"
         raise SureshotError(f"{path} holds {held}.")
-    return {only: next(iter(found.values()))}
+    return {only: found[only] if only in found else next(iter(found.values()))}
+
+
+def _arrays_of_numpy(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
+    """The arrays of a file but for times; the only one of a file of one has its name."""
+    with open_file(path) as file:
+        # The pickles that NumPy's files may hold run whatever they like.
+        loaded = np.load(file, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return {path.stem: loaded}
+        times = {name + _TIMES for name in loaded.files}
+        return {name: loaded[name] for name in loaded.files if name not in times}
 
 
 def _arrays_of_mmt(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
@@ -181,25 +180,18 @@ def _arrays_of_mmt(path: Path) -> dict[str, Shaped[np.ndarray, "..."]]:
     require_research(f"{path} is HDF5, which", "h5py")
     import h5py
 
-    try:
-        with h5py.File(path, "r") as file:
-            arrays = {
-                name.removeprefix(_FEATURES): file[name][()]
-                for name in file
-                if name.startswith(_FEATURES)
-            }
-    except _BROKEN as error:
-        raise SureshotError(f"The expert in {path} cannot be read: {error}.") from None
-    return {name: array for name, array in arrays.items() if not starts_with_nan(array)}
+    with h5py.File(path, "r") as file:
+        features = {name: file[name][()] for name in file if name.startswith(_FEATURES)}
+    return {
+        name.removeprefix(_FEATURES): array
+        for name, array in features.items()
+        if not starts_with_nan(array)
+    }
 
 
 def starts_with_nan(array: Shaped[np.ndarray, "..."]) -> bool:
     """Whether an array is one that published features have where there was nothing to extract."""
     return array.size > 0 and array.dtype.kind == "f" and bool(np.isnan(array.flat[0]))
-
-
-def _is_time(name: str, names: Sequence[str]) -> bool:
-    return name.endswith(_TIMES) and name.removesuffix(_TIMES) in names
 
 
 def checked_rows(

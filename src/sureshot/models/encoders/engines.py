@@ -219,13 +219,13 @@ class OpenvinoNetwork:
 
     def maps(self, prepared: Pixels) -> Features:
         """Features of each frame and of its cells, row by row."""
-        pooled: list[Any] = [None] * len(prepared)
-        cells = list(pooled)
+        found: list[Any] = [None] * len(prepared)
         for place in range(len(prepared)):
             frame = np.ascontiguousarray(prepared[place : place + 1])
-            self._queue.start_async({0: frame}, (place, pooled, cells))
+            self._queue.start_async({0: frame}, (place, found))
         self._queue.wait_all()
-        return np.concatenate(pooled), np.concatenate(cells)
+        pooled, cells = (np.concatenate(part) for part in zip(*found, strict=True))
+        return pooled, cells
 
 
 def _cannot_run(engine: str, number: str, error: Exception) -> ModelError:
@@ -237,12 +237,11 @@ def _cannot_run(engine: str, number: str, error: Exception) -> ModelError:
     )
 
 
-def _keep(request: Any, place: tuple[int, list[Any], list[Any]]) -> None:
+def _keep(request: Any, place: tuple[int, list[Any]]) -> None:
     """Take the features of one frame before another one comes in their place."""
-    row, pooled, cells = place
-    pooled[row] = request.get_output_tensor(0).data.copy()
-    grid = request.get_output_tensor(1).data
-    cells[row] = grid.reshape(*grid.shape[:2], -1).transpose(0, 2, 1).copy()
+    row, found = place
+    pooled, grid = (request.get_output_tensor(number).data for number in range(2))
+    found[row] = pooled.copy(), grid.reshape(*grid.shape[:2], -1).transpose(0, 2, 1).copy()
 
 
 class OnnxNetwork:

@@ -7,7 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from sureshot.models.layers.transformer import Block, dividing, identity, linear, xavier
+from sureshot.models.layers.transformer import Block, identity, linear, xavier
 from sureshot.models.shapes import FrameMask, Frames, Mask, Scores, Texts, Tokens, Vectors, Videos
 
 
@@ -122,11 +122,8 @@ class CrossAttentionPooling(nn.Module):
         Frames have a mask. X-Pool has none: it fills short videos by repeating their last frame.
     """
 
-    def __init__(
-        self, dim: int, dropout: float = 0.3, heads: int = 1, *, separate_norms: bool = False
-    ) -> None:
+    def __init__(self, dim: int, dropout: float = 0.3, *, separate_norms: bool = False) -> None:
         super().__init__()
-        self.heads = dividing(dim, heads)
         self.norm_inputs = nn.LayerNorm(dim)
         self.norm_texts = nn.LayerNorm(dim) if separate_norms else None
         self.queries, self.keys, self.values = identity(dim), identity(dim), identity(dim)
@@ -140,11 +137,10 @@ class CrossAttentionPooling(nn.Module):
         self, texts: Texts, frames: Frames, mask: FrameMask
     ) -> Float[Tensor, "videos texts dim"]:
         """Every video as every text sees it; neither it nor texts and frames are normalised."""
-        queries = self.ask(texts)
         keys, values = self.answer(frames, mask)
-        logits = torch.einsum("thd,vhfd->vhtf", queries, keys)
-        weights = logits.masked_fill(~mask[:, None, None, :], -torch.inf).softmax(-1)
-        return self._finish(torch.einsum("vhtf,vhfd->vthd", weights, values))
+        logits = torch.einsum("td,vfd->vtf", self.ask(texts), keys)
+        weights = logits.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
+        return self._finish(torch.einsum("vtf,vfd->vtd", weights, values))
 
     def paired(
         self,
@@ -154,32 +150,23 @@ class CrossAttentionPooling(nn.Module):
     ) -> Float[Tensor, "pairs dim"]:
         """Video i as text i sees it, without all the other pairs."""
         keys, values = self.answer(frames, mask)
-        logits = torch.einsum("nhd,nhfd->nhf", self.ask(texts), keys)
-        weights = logits.masked_fill(~mask[:, None], -torch.inf).softmax(-1)
-        return self._finish(torch.einsum("nhf,nhfd->nhd", weights, values))
+        logits = torch.einsum("nd,nfd->nf", self.ask(texts), keys)
+        weights = logits.masked_fill(~mask, -torch.inf).softmax(-1)
+        return self._finish(torch.einsum("nf,nfd->nd", weights, values))
 
-    def _finish(self, mixed: Float[Tensor, "*rows heads head_dim"]) -> Float[Tensor, "*rows dim"]:
-        pooled = self.norm_pooled(self.out(mixed.flatten(-2)))
+    def _finish(self, mixed: Float[Tensor, "*rows dim"]) -> Float[Tensor, "*rows dim"]:
+        pooled = self.norm_pooled(self.out(mixed))
         return self.norm_out(pooled + self.dropout(self.linear(pooled)))
 
-    def ask(self, texts: Texts) -> Float[Tensor, "texts heads head_dim"]:
+    def ask(self, texts: Texts) -> Texts:
         """Queries, scaled so that their inner products with keys are the attention's logits."""
         norm = self.norm_inputs if self.norm_texts is None else self.norm_texts
-        queries = self.queries(norm(texts)).unflatten(-1, (self.heads, -1))
-        return queries / queries.shape[-1] ** 0.5
+        return self.queries(norm(texts)) / texts.shape[-1] ** 0.5
 
-    def answer(
-        self, frames: Frames, mask: FrameMask
-    ) -> tuple[
-        Float[Tensor, "videos heads frames head_dim"], Float[Tensor, "videos heads frames head_dim"]
-    ]:
+    def answer(self, frames: Frames, mask: FrameMask) -> tuple[Frames, Frames]:
         """Keys and values of the frames."""
         frames = self.norm_inputs(frames.masked_fill(~mask[..., None], 0))
-        keys, values = (
-            project(frames).unflatten(-1, (self.heads, -1)).transpose(1, 2)
-            for project in (self.keys, self.values)
-        )
-        return keys, values
+        return self.keys(frames), self.values(frames)
 
 
 def scores_direct(
@@ -199,13 +186,13 @@ _SHORTEST = 1e-12  # a pooled vector shorter than this scores 0, as in torch's o
 class _Pooled(NamedTuple):
     """What the scores of some videos need, one row per video; see `fast_scores`."""
 
-    keys: Float[Tensor, "videos heads frames head_dim"]
+    keys: Frames
     absent: Float[Tensor, "videos frames"]  # 0 where a frame is real, -inf at padding
-    rows: Float[Tensor, "videos units dim"]  # g3 * z'_n
-    spread: Float[Tensor, "videos units units"]  # G_2
-    spread_out: Float[Tensor, "videos units units"]  # covariance of the z'
-    inner: Float[Tensor, "videos units units"]  # inner products of the rows
-    lines: Float[Tensor, "videos 3 units"]  # z'_n with d' / D, rows with g3 * d' and with b3
+    rows: Frames  # g3 * z'_n
+    spread: Float[Tensor, "videos frames frames"]  # G_2
+    spread_out: Float[Tensor, "videos frames frames"]  # covariance of the z'
+    inner: Float[Tensor, "videos frames frames"]  # inner products of the rows
+    lines: Float[Tensor, "videos 3 frames"]  # z'_n with d' / D, rows with g3 * d' and with b3
 
 
 def fast_scores(
@@ -216,9 +203,8 @@ def fast_scores(
     Between the attention weights of a pair and its score all is linear but two layer norms, and
     these need of a weighted sum only its mean and variance: linear and quadratic in the weights. So
     everything of length D = ``dim`` is computed once per video, and a pair costs a few quadratic
-    forms in as many weights as there are *units*: the frames, or with several heads every frame of
-    every head. With a the weights of a pair, :math:`u_n` what unit n adds to the projected sum and
-    a prime for "minus its own mean over the dimensions":
+    forms in as many weights as there are frames. With a the weights of a pair, :math:`u_n` what
+    frame n adds to the projected sum and a prime for "minus its own mean over the dimensions":
 
     .. math::
         \mathrm{LN}_2 = r_2\, g_2 \odot \textstyle\sum_n a_n u'_n + b_2, \qquad
@@ -251,10 +237,8 @@ def fast_scores(
 def _pooled(pooling: CrossAttentionPooling, frames: Frames, mask: FrameMask) -> _Pooled:
     offset = _offset(pooling)
     keys, values = pooling.answer(frames, mask)
-    out = pooling.out.weight.reshape(frames.shape[-1], pooling.heads, -1)
-    # The weights of each head sum to one, so every unit carries its share of the bias.
-    units = torch.einsum("vhfd,ohd->vhfo", values, out) + pooling.out.bias / pooling.heads
-    before = _centred(units.flatten(1, 2))
+    # The weights of a pair sum to one, so every frame carries the bias.
+    before = _centred(pooling.out(values))
     scaled = pooling.norm_pooled.weight * before
     after = _centred(scaled + scaled @ pooling.linear.weight.T)
     rows = pooling.norm_out.weight * after
@@ -276,7 +260,7 @@ def _pooled(pooling: CrossAttentionPooling, frames: Frames, mask: FrameMask) -> 
 
 def _scores(
     pooling: CrossAttentionPooling,
-    queries: Float[Tensor, "texts heads head_dim"],
+    queries: Texts,
     texts: Texts,
     videos: _Pooled,
     offset: Float[Tensor, " dim"],
@@ -284,8 +268,8 @@ def _scores(
     shared_row = (pooling.norm_out.weight * offset).float()
     bias = pooling.norm_out.bias.float()
     # Texts come last throughout: the small quadratic forms are then products with long rows.
-    logits = torch.einsum("vhfd,thd->vhft", videos.keys, queries)
-    weights = (logits + videos.absent[:, None, :, None]).softmax(2).flatten(1, 2)
+    logits = torch.einsum("vfd,td->vft", videos.keys, queries)
+    weights = (logits + videos.absent[..., None]).softmax(1)
     scale = (_quadratic(videos.spread, weights) + pooling.norm_pooled.eps).rsqrt()
     weights = scale[:, None] * weights
     to_offset, to_row, to_bias = torch.bmm(videos.lines, weights).unbind(1)
@@ -295,22 +279,22 @@ def _scores(
     square = _quadratic(videos.inner, weights) + 2 * to_row + shared_row.square().sum()
     cross = 2 * scale * (to_bias + shared_row @ bias)
     length = (scale.square() * square + cross + bias.square().sum()).clamp(min=0).sqrt()
-    towards = (weights * torch.einsum("vud,td->vut", videos.rows, texts)).sum(1)
+    towards = (weights * torch.einsum("vfd,td->vft", videos.rows, texts)).sum(1)
     inner = scale * (towards + texts @ shared_row) + texts @ bias
     return inner / length.clamp(min=_SHORTEST)
-
-
-def _quadratic(
-    forms: Float[Tensor, "videos units units"], weights: Float[Tensor, "videos units texts"]
-) -> Float[Tensor, "videos texts"]:
-    """Value of w' G w for positive semidefinite G, which rounding alone could take below zero."""
-    return (weights * torch.bmm(forms, weights)).sum(1).clamp(min=0)
 
 
 def _offset(pooling: CrossAttentionPooling) -> Float[Tensor, " dim"]:
     """d': what the bias of the first norm becomes on its way to the second."""
     bias = pooling.norm_pooled.bias
     return _centred(bias + pooling.linear(bias))
+
+
+def _quadratic(
+    forms: Float[Tensor, "videos frames frames"], weights: Float[Tensor, "videos frames texts"]
+) -> Float[Tensor, "videos texts"]:
+    """Value of w' G w for positive semidefinite G, which rounding alone could take below zero."""
+    return (weights * torch.bmm(forms, weights)).sum(1).clamp(min=0)
 
 
 def _centred(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:

@@ -141,10 +141,9 @@ def _blocks(
 ) -> Iterator[Float[Tensor, "block videos km"]]:
     """Cosines of all pairs of samples, the pairs in the last dimension, some texts at a time."""
     texts, videos = normalize(texts, dim=-1), normalize(videos, dim=-1)
-    for start in range(0, max(len(texts), 1), block):
-        cosines = torch.einsum("tkd,vmd->tvkm", texts[start : start + block], videos)
+    for part in torch.split(texts, block):
         # Of this tensor `max` over one dimension keeps indices for the gradient; `amax` keeps all.
-        yield cosines.flatten(2)
+        yield torch.einsum("tkd,vmd->tvkm", part, videos).flatten(2)
 
 
 def _squared_distance(texts: Texts, videos: Videos) -> Scores:

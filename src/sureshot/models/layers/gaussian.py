@@ -272,7 +272,6 @@ class PieGaussianHead(nn.Module):
     """Mean and spread by attention over the tokens, as in UATVR and the first releases of DUQ.
 
     Args:
-        hidden: rows of the attentions' W₁: half of ``dim`` in UATVR.
         init_log_var: added to the logarithm of the variance from the start; 0 as in both codes, and
             -ln ``dim`` for noise about as long as the mean.
         xavier: whether linear layers start by Xavier's rule as in PCME; else from N(0, 0.02²) as in
@@ -282,10 +281,9 @@ class PieGaussianHead(nn.Module):
         PCME, Chun et al. 2021, section 3.2.
     """
 
-    def __init__(
-        self, dim: int, hidden: int, *, init_log_var: float = 0.0, xavier: bool = True
-    ) -> None:
+    def __init__(self, dim: int, *, init_log_var: float, xavier: bool = True) -> None:
         super().__init__()
+        hidden = max(dim // 2, 1)  # rows of the attentions' W₁, as in UATVR
         self.mean = PieAggregation(dim, hidden)
         self.deviation = PieDeviation(dim, hidden)
         if not xavier:

@@ -13,9 +13,9 @@ from sureshot.models.shapes import Mask, Tokens
 _SPREAD = 0.02  # standard deviation of new weights in CLIP and in everything built on it
 
 
-def linear(inputs: int, outputs: int, *, bias: bool = True) -> nn.Linear:
+def linear(inputs: int, outputs: int) -> nn.Linear:
     """A linear layer with weights from N(0, 0.02²) and biases of zero."""
-    layer = nn.Linear(inputs, outputs, bias=bias)
+    layer = nn.Linear(inputs, outputs)
     draw_linear(layer)
     return layer
 
@@ -203,7 +203,6 @@ _SAME = {  # ours to that of the transformers library
 _POSITIONS = "embeddings.position_embedding.weight"
 
 
-@torch.no_grad()
 def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -> None:
     """Copy CLIP's text positions, and its first text blocks, into a module that is not trained yet.
 
@@ -227,7 +226,6 @@ def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor], first: int
     rows.copy_(_like(rows, text, _POSITIONS, slice(first, first + count)))
 
 
-@torch.no_grad()
 def blocks_from_clip(transformer: Transformer, text: Mapping[str, Tensor]) -> None:
     """Copy CLIP's first text blocks into a transformer."""
     for number, block in enumerate(transformer.blocks):

@@ -35,9 +35,9 @@ def weigh(values: Scores, eta: Eta) -> Scores:
     return values if eta is None else _with_matched(eta) * values
 
 
-def matched_pairs(pairs: Square) -> Bool[Tensor, "items items"]:
-    """True on the diagonal."""
-    return torch.eye(len(pairs), dtype=torch.bool, device=pairs.device)
+def matched_pairs(items: Float[Tensor, "..."]) -> Bool[Tensor, "items items"]:
+    """True on the diagonal of as many rows and columns as there are items."""
+    return torch.eye(len(items), dtype=torch.bool, device=items.device)
 
 
 def _with_matched(eta: Square) -> Square:

@@ -213,10 +213,8 @@ def evidential_distance(
     """
     clue = 1 - distance if labels == "matched" else distance
     found = weigh(evidence(clue, kind, kappa, offset), eta)
-    if labels == "matched":
-        return evidential(found, total=total)
-    target = 1 - torch.eye(len(distance), dtype=distance.dtype, device=distance.device)
-    return evidential(found, target, total=total)
+    own = matched_pairs(distance).to(distance.dtype)
+    return evidential(found, own if labels == "matched" else 1 - own, total=total)
 
 
 Weighing = Literal["balanced", "sum"]
@@ -282,7 +280,7 @@ def soft_contrastive(
         The released code of PCME sums, ignoring its own setting, and counts every pair twice, as
         text to video and as video to text, which are equal: twice the ``sum`` here.
     """
-    matched = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
+    matched = matched_pairs(texts)
     cost = weigh(match_cost(texts, videos, matched, steepness, shift, doubled=doubled), eta)
     return cost.sum() if weighing == "sum" else cost.diagonal().mean() + mean_of_others(cost)
 

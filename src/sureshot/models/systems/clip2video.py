@@ -142,7 +142,7 @@ class Clip2Video(System):
         self.reads_words = config.alignment
         self.share = config.share if config.alignment else 0.0
         self.contrasts = frozenset({"similarity", "alignment"})
-        self.weights: Mapping[str, float] = {"similarity": 1 - self.share, "alignment": self.share}
+        self.weights = {"similarity": 1 - self.share, "alignment": self.share}
         self.positions = embedding(config.longest, width)
         self.transformer = Transformer(width, config.layers, config.heads, eps=_EPS)
         self.difference = Difference(width, config.heads) if config.difference else None

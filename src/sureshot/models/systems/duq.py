@@ -34,7 +34,6 @@ Differs:
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, assert_never
 
@@ -53,7 +52,7 @@ from sureshot.models.layers.gaussian import (
 )
 from sureshot.models.layers.pooling import masked_mean, unit
 from sureshot.models.layers.transformer import draw_as_torch
-from sureshot.models.losses.contrastive import Eta, info_nce, mil_nce, weigh
+from sureshot.models.losses.contrastive import Eta, info_nce, matched_pairs, mil_nce, weigh
 from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import (
     EvidenceKind,
@@ -168,7 +167,7 @@ class Duq(PooledSystem):
         own: Distance = "boundary" if self.printed_mode else "mean"
         self.distance: Distance = config.distance or own
         self.kappa = config.kappa or (1.0 if self.printed_mode else config.scale or _PRINTED_SCALE)
-        self.weights: Mapping[str, float] = {
+        self.weights = {
             "similarity": 1.0,
             "similarity_evidence": 1.0,
             "distance": config.alpha,
@@ -326,8 +325,7 @@ class Duq(PooledSystem):
         """The distances of a batch by the rule that is trained."""
         match self.distance:
             case "boundary":
-                matched = torch.eye(len(texts), dtype=torch.bool, device=texts.device)
-                return labelled_distance(texts, videos, matched)
+                return labelled_distance(texts, videos, matched_pairs(texts))
             case "mean" | "monte_carlo" | "uniformity" | "uda":
                 return sample_distance(texts, videos, "mean")
             case "min" | "mil":
@@ -352,13 +350,11 @@ class Duq(PooledSystem):
                 return mil_margin(apart, eta=eta)
             case "uda":
                 return mil_nce(sample_cosines(texts, videos), self.scale.detach(), eta=eta)
-            case "uniformity":
-                every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
-                return self._picking(apart, eta) + _UNIFORMITY * uniformity(every)
-            case _:
-                return self._picking(apart, eta)
-
-    def _picking(self, apart: Square, eta: Eta) -> Scalar:
         if self.printed_mode:
-            return distance_loss_as_printed(apart, _PRINTED_SCALE, eta)
-        return distance_loss(apart, self.scale, eta)
+            loss = distance_loss_as_printed(apart, _PRINTED_SCALE, eta)
+        else:
+            loss = distance_loss(apart, self.scale, eta)
+        if self.distance == "uniformity":
+            every = unit(torch.cat([texts.flatten(0, 1), videos.flatten(0, 1)]))
+            loss = loss + _UNIFORMITY * uniformity(every)
+        return loss

@@ -243,7 +243,7 @@ class DuqReleased(System):
     def __init__(self, config: DuqReleasedConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
-        self.weights: Mapping[str, float] = {
+        self.weights = {
             **dict.fromkeys(_LOSSES, 1.0),
             **{f"{name}_evidence": config.alpha for name in _LOSSES},
             "divergence": config.beta,

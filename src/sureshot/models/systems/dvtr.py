@@ -146,7 +146,7 @@ class Dvtr(System):
         self.passes = 2 if self.learns and config.alternate else 1
         kept = {name: w for name, w in base.weights.items() if name not in self._dropped}
         kept |= {"similarity": 1.0} if self._dropped else {}
-        self.weights: Mapping[str, float] = merged(kept, dict.fromkeys(_LOSSES, 1.0))
+        self.weights = merged(kept, dict.fromkeys(_LOSSES, 1.0))
         literal, pcme = self.printed_mode, config.uncertainty == "pcme"
         whole = base.vector_width or width
         # PCME's means have unit length in print, too.

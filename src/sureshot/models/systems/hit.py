@@ -201,7 +201,7 @@ class HiT(ExpertSystem):
     def __init__(self, config: HitConfig, width: int, experts: ExpertSizes = ()) -> None:
         super().__init__(config, width, experts)
         self.contrasts = frozenset({"similarity", "feature_similarity"})
-        self.weights: Mapping[str, float] = {
+        self.weights = {
             "feature_similarity": config.feature_weight,
             "similarity": config.semantic_weight,
         }

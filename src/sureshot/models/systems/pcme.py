@@ -34,7 +34,6 @@ Differs:
 """
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, assert_never
 
@@ -112,14 +111,14 @@ class Pcme(ExpertSystem):
 
     def __init__(self, config: PcmeConfig, width: int, experts: ExpertSizes = ()) -> None:
         super().__init__(config, width, experts)
-        self.weights: Mapping[str, float] = {
+        self.weights = {
             "similarity": 1.0,
             "uniformity": config.uniformity,
             "divergence": config.beta,
         }
         self.prior = 0.0 if config.mode == "paper" else -math.log(width)
         self.text_head, self.video_head = (
-            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior) for _ in range(2)
+            PieGaussianHead(width, init_log_var=self.prior) for _ in range(2)
         )
         self.shift = nn.Parameter(torch.tensor(config.shift))
         if config.score == "probability":
@@ -190,8 +189,8 @@ class Pcme(ExpertSystem):
         size = max(1, _BLOCK // (self.config.samples**2 * max(len(other), 1)))
         matched = torch.ones(len(one), len(other), dtype=torch.bool, device=one.device)
         how = self.scale, self.shift, self.config.doubled
-        parts = [slice(at, at + size) for at in range(0, max(len(one), 1), size)]
-        return torch.cat([-match_cost(one[part], other, matched[part], *how) for part in parts])
+        parts = zip(torch.split(one, size), torch.split(matched, size), strict=True)
+        return torch.cat([-match_cost(part, other, alike, *how) for part, alike in parts])
 
 
 def _centred(noise: Float[Tensor, "k dim"]) -> Float[Tensor, "k dim"]:

@@ -45,7 +45,6 @@ Differs:
     mean of the pooled video. Only in its evaluation every video is pooled by the query.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Literal, cast
 
@@ -136,7 +135,7 @@ class TMass(PooledSystem):
         self.noise: Noise = config.noise or ("uniform" if released else "normal")
         self.choice: TrialChoice = config.choice or ("best" if released else "mean")
         self.trials = (20 if released else 0) if config.trials is None else config.trials
-        self.weights: Mapping[str, float] = {"similarity": 1.0, "support": config.support}
+        self.weights = {"similarity": 1.0, "support": config.support}
         self.pooled = PooledSimilarity("cross_attention", width, dropout=config.dropout)
         self.radius = Radius(config.frames, width)
         if self.trials:
@@ -149,11 +148,7 @@ class TMass(PooledSystem):
         if not self.trials:
             return self.pooled(sentences, videos)
         size = max(1, _BLOCK // max(videos["video"].numel(), 1))
-        parts = [
-            self._tried(sentences[row : row + size], videos)
-            for row in range(0, max(len(sentences), 1), size)
-        ]
-        return torch.cat(parts)
+        return torch.cat([self._tried(part, videos) for part in torch.split(sentences, size)])
 
     def losses(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None

@@ -166,7 +166,7 @@ class Uatvr(System):
         super().__init__(config.scale)
         self.config = config
         self.printed_mode = config.mode != "well_posed"
-        self.weights: Mapping[str, float] = {
+        self.weights = {
             "similarity": 1.0,
             "matching": config.alpha,
             "divergence": config.beta,
@@ -182,8 +182,7 @@ class Uatvr(System):
         self.word_worth, self.frame_worth = _worth(width), _worth(width)
         self.prior = 0.0 if self.printed_mode else -math.log(width)
         self.text_head, self.video_head = (
-            PieGaussianHead(width, max(width // 2, 1), init_log_var=self.prior, xavier=False)
-            for _ in range(2)
+            PieGaussianHead(width, init_log_var=self.prior, xavier=False) for _ in range(2)
         )
         self.log_match_scale = nn.Parameter(torch.tensor(math.log(_SCALE)))
         self.match = nn.Parameter(torch.tensor([_START, _START]))

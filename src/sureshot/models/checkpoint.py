@@ -80,7 +80,6 @@ class Checkpoint:
 
     Attributes:
         system: settings of the system, with its ``name``.
-        recipe: the whole recipe it was trained by, if by one.
         scores: what was measured, by name; never on test data while choosing.
         note: sentences for the card: data, licences, limits.
         tuned: writes the encoder that was trained with the model into a new folder; None where the
@@ -138,11 +137,7 @@ class Checkpoint:
     def from_pretrained(
         cls, folder: str | Path, device: str | torch.device = "cpu"
     ) -> "Checkpoint":
-        """Read a folder that `save_pretrained` wrote; the model is in evaluation mode.
-
-        Raises:
-            ModelError: it is no checkpoint, was written by a newer Sureshot, or is damaged.
-        """
+        """Read a folder that `save_pretrained` wrote; the model is in evaluation mode."""
         folder = Path(folder)
         config = read_config(
             folder / CONFIG,

@@ -98,12 +98,7 @@ def checkpoint_folder(model: str) -> Path:
 
 
 def download(name: str, revision: str | None = None) -> Path:
-    """The folder of a model of the hub, its files downloaded where they are not in the cache.
-
-    Raises:
-        ModelError: the hub does not have it, wants a login, cannot be reached, or has weights that
-            can run code.
-    """
+    """The folder of a model of the hub, its files downloaded where they are not in the cache."""
     require_research(f"The model {name}", "torch", "transformers")
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import GatedRepoError

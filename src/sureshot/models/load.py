@@ -69,7 +69,6 @@ class Embedded:
         vectors: unit vectors. The product of a text's and a video's is their score where the model
             pools frames to one vector, as an encoder alone does; else it chooses candidates.
         codes: what the model's own similarity compares.
-        are: which of the two they are.
         model: what their model is known by; those of two models do not compare.
     """
 
@@ -213,9 +212,6 @@ class Scorer:
 
         Args:
             corrected: whether the hub correction of the model's bank is taken off, as in a search.
-
-        Raises:
-            ArgumentError: these are not texts and videos, in this order, or not of this model.
         """
         if (texts.are, videos.are) != ("texts", "videos"):
             raise ArgumentError(
@@ -280,8 +276,8 @@ class Scorer:
             create_pr: whether to offer the files as a pull request.
 
         Raises:
-            ModelError: there is no login, no permission, or no network; or nobody else could use
-                the model, since its encoder is on this machine alone.
+            ModelError: there is no login, no permission, or no network; or the encoder of the
+                model is on this machine alone.
         """
         from sureshot.models.model_card import model_card
 

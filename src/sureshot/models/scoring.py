@@ -74,9 +74,8 @@ def labelled_distance(
         \max_{m,n} d(z_t^{i,m}, z_v^{j,n}) & i \ne j \end{cases}
 
     For a training loss only. The rule reads the label, so the result tells it: samples of pure
-    noise are ranked without a single error. A test score made with it measures nothing, and where
-    the label is not known it is undefined. Even as a loss it shows the model a matrix that the
-    selection has already sorted; `sample_distance` trains and tests by the same rule.
+    noise are ranked without a single error. Even as a loss it shows the model a matrix that the
+    selection has already sorted.
 
     References:
         DUQ eq. 11.

@@ -110,9 +110,8 @@ class MeanFrames(Similarity):
 class ModelSimilarity(Similarity):
     """A trained model: the similarity that its system was trained with.
 
-    Args:
-        model: a `Model` codes what an encoder gives; a `System` alone codes what came through the
-            model's stem, which is what an index keeps. Both give the same codes.
+    A `Model` codes what an encoder gives; a `System` alone codes what came through the model's
+    stem, which is what an index keeps. Both give the same codes.
     """
 
     def __init__(self, model: "Model | System", device: str = "cpu") -> None:

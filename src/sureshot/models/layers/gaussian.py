@@ -43,18 +43,14 @@ def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, 
     .. math:: z^k = \mu + e^{\log\sigma^2 / 2} \, \epsilon^k
 
     Args:
-        noise: standard normal numbers, K vectors for each item. The same noise gives the same
-            samples, so whoever draws it decides whether a score can be repeated.
+        noise: standard normal numbers, K vectors for each item.
 
     References:
         DUQ eq. 9; the distribution is that of eq. 8.
 
     Differs:
-        The paper writes its second head's output as the variance where it defines the distribution
-        and as the deviation where it samples; the released code also takes one tensor for the
-        deviation here and for the logarithm of the variance in the divergence. Here it is the
-        logarithm of the variance throughout. Numbers of the released sampling come with
-        ``log_var = 2 * theirs``.
+        The released code takes one tensor for the deviation here and for the logarithm of the
+        variance in the divergence. Its sampling comes with ``log_var = 2 * theirs``.
     """
     return gaussian.mean.unsqueeze(-2) + _deviation(gaussian).unsqueeze(-2) * noise
 

@@ -17,9 +17,8 @@ Differs:
     ranking round where a model puts all pairs further apart than 1, and nothing in the printed
     losses keeps it from that: one of ten seeds did (results/limits.md). `Duq.printed` has it.
 
-    In both modes the score of a pair does not depend on the rest of the gallery. The factors
-    :math:`e^{-\gamma u}` of the re-ranking belong to the query, so that they change no ranking of
-    its candidates; `Duq.similarity` leaves them out, `Duq.printed` has them.
+    In both modes the score of a pair does not depend on the rest of the gallery: `Duq.similarity`
+    leaves out the factors of `rerank_as_printed`, `Duq.printed` has them.
 
     In both modes a video's Gaussian is made of its own frames, not pooled by the text at the same
     place of the block as in the first released code, and nothing is drawn but in training.
@@ -103,23 +102,20 @@ class DuqConfig(SystemConfig):
     """Settings of DUQ.
 
     Attributes:
-        mode: ``well_posed`` or ``paper``.
         pooling: how the feature branch pools frames (supplement, table 3).
         dropout: share of the cross-attention pooling's last layer that training drops.
-        similarity_evidence: whether the evidential loss of similarities is on.
+        similarity_evidence: whether :math:`L_S^U` is on.
         distance: how Gaussians are compared in training (supplement, table 6); None is the
             mode's own, ``mean`` over all pairs of samples in well-posed mode and ``boundary`` as
             printed. ``means`` compares means only and leaves spreads alone, in training and in the
             score: with ``distance_evidence`` off, a control with as many parameters.
-        distance_loss: whether the loss of distances is on.
-        distance_evidence: whether the evidential loss of distances is on.
+        distance_loss: whether :math:`L_D` is on.
+        distance_evidence: whether :math:`L_D^U` is on.
         spread: how wide items are: as ``learned``, or in training as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`; its score compares means.
         samples: K, embeddings drawn of each item in training.
         evidence: function from similarity to evidence (supplement, table 4).
         aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
-        alpha: weight of the two losses of distances.
-        beta: weight of the divergence from the prior.
         closeness: w, weight of 1 - d in a well-posed score.
         gamma: both gammas of the printed re-ranking.
     """
@@ -238,10 +234,7 @@ class Duq(PooledSystem):
         return 1 - shrunk_mean(gaussian_of(texts)) @ shrunk_mean(gaussian_of(videos)).T
 
     def printed(self, texts: Codes, videos: Codes, gamma: float | None = None) -> Scores:
-        """The re-ranked score as printed, its uncertainties taken over all ``videos``.
-
-        Without a branch, the factors of the distribution are left out.
-        """
+        """The re-ranked score as printed, its uncertainties taken over all ``videos``."""
         feature = self.feature(texts, videos)
         gamma = self.config.gamma if gamma is None else gamma
         seen = opinion(self._clues(feature)).vacuity

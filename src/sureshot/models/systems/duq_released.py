@@ -190,11 +190,8 @@ class DuqReleasedConfig(SystemConfig):
     """Settings of DUQ as released.
 
     Attributes:
-        layers: blocks of the transformer over frames.
-        heads: attention heads of that transformer; CLIP's text network has one for 64 numbers.
+        heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
         samples: K, embeddings of each item.
-        alpha: weight of the evidential losses.
-        beta: weight of the divergence from the prior.
         longest: most frames the transformer can place.
     """
 
@@ -251,12 +248,10 @@ class DuqReleased(System):
         }
         blocks = Transformer(width, config.layers, config.heads, eps=1e-12)
         self.temporal = SequentialTransformer(blocks, width, config.longest)
-        self.word_worth, self.frame_worth, self.patch_worth = (
-            WeightedPooling(width).worth for _ in range(3)
-        )
+        worths = [WeightedPooling(width).worth for _ in range(3)]
+        self.word_worth, self.frame_worth, self.patch_worth = worths
         self.mergings = nn.ModuleList(TokenMerging(width) for _ in range(_MERGINGS))
         self.text_side, self.video_side = Side(width), Side(width)
-        worths = (self.word_worth, self.frame_worth, self.patch_worth)
         for made in (*worths, self.text_side, self.video_side):
             draw_as_torch(made)
         draw = torch.Generator().manual_seed(_SEED)

@@ -90,7 +90,6 @@ class DvtrConfig(SystemConfig):
 
     Attributes:
         base: the system it is put on: its ``name`` and its own settings.
-        mode: ``well_posed`` or ``paper``.
         loss: ``own``, the losses of the system as they are, their negatives weighed; or what takes
             the place of those that contrast pairs, see `System.contrasts`: the ``contrastive`` loss
             of its score, or the ``triplet`` loss. Others stay, weighed.

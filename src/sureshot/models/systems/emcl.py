@@ -63,7 +63,6 @@ class EmclConfig(SystemConfig):
     """Settings of EMCL-Net.
 
     Attributes:
-        mode: ``well_posed`` or ``released``.
         temporal: what frames pass through first: a ``transformer`` as CLIP4Clip's, or nothing
             (``mean``).
         subspaces: K.
@@ -73,7 +72,6 @@ class EmclConfig(SystemConfig):
         momentum: share of what earlier batches found that is kept at each step.
         temperature: what agreements of a text with frames are divided by; None is 3, of inner
             products, in ``released``, and 0.03, of cosines, in ``well_posed``.
-        heads: attention heads of the transformer.
         longest: most frames the transformer can place.
     """
 

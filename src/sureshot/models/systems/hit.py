@@ -73,8 +73,8 @@ class HitConfig(SystemConfig):
         longest: most words and frames, or rows of all experts, the transformers can place.
         momentum: share of its old weights that a slow copy keeps at each step.
         bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
-        feature_weight: w_f, weight of the loss of the feature level.
-        semantic_weight: w_s, weight of the loss of the semantic level.
+        feature_weight: w_f.
+        semantic_weight: w_s.
         feature_share: what the cosine of the feature level counts in the score, 0 to 1; that of
             the semantic level counts the rest.
         scale: first value of the logit scale; 1 / 0.07 as in MoCo.

@@ -71,7 +71,6 @@ class TMassConfig(SystemConfig):
     """Settings of T-MASS.
 
     Attributes:
-        mode: ``well_posed``, ``paper`` or ``released``.
         noise: ``normal``, or ``uniform`` from 0 to 1; None is uniform in ``released``.
         deviation: factor on the noise; 0.003, of normal noise, on LSMDC in the released commands.
         support: lambda, weight of the loss of support texts; 0 on LSMDC and DiDeMo in the released

@@ -86,7 +86,6 @@ class UatvrConfig(SystemConfig):
     """Settings of UATVR.
 
     Attributes:
-        mode: ``well_posed``, ``paper`` or ``released``.
         adaptation: whether learned tokens are appended (DSA). Without them the transformer over the
             tokens stays, as in the paper's baseline.
         video_tokens: C_v, learned tokens of a video; None is 2 in ``released`` and 3 otherwise.
@@ -105,8 +104,6 @@ class UatvrConfig(SystemConfig):
         spread: how wide items are: as ``learned``, or as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`. The control that must help if spreads can.
         samples: K, embeddings drawn of each item in training.
-        alpha: weight of the matching.
-        beta: weight of the divergence.
         frames: frames of a video in training. A CLIP's text positions after so many are what the
             learned tokens of a video start from, as in the released code.
         longest: most words and frames the transformer can place.
@@ -289,9 +286,7 @@ class Uatvr(System):
 
     def _divergence(self, gaussian: Gaussian, drawn: Samples) -> Float[Tensor, " items"]:
         """How far each Gaussian is from the prior."""
-        if (
-            self.config.mode == "released"
-        ):  # the logarithm of the deviation for that of the variance
+        if self.config.mode == "released":  # the deviation's logarithm for that of the variance
             gaussian = Gaussian(drawn.mean(1), gaussian.log_var / 2)
         return kl_to_prior(gaussian, self.prior)
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 import torch
-from jaxtyping import Float
-from torch import Tensor, nn
-from torch.nn.functional import layer_norm, normalize
+from torch import nn
+from torch.nn.functional import normalize
 
 from sureshot.models.encoders.base import Cells
+from sureshot.models.layers.pooling import standard
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens
 from sureshot.settings import Ranged, Within
 
@@ -72,7 +72,7 @@ class Stem(nn.Module):
         sentence = normalize(tokens.sentence, dim=-1) * tokens.sentence.shape[-1] ** 0.5
         words = tokens.words[..., :0].expand(-1, -1, 0)
         if self.word is not None:
-            words = self.word(self.dropout(_standard(tokens.words)))
+            words = self.word(self.dropout(standard(tokens.words)))
             words = torch.where(tokens.mask[..., None], words, 0.0)
         return TextTokens(self.sentence(self.dropout(sentence)), words, tokens.mask)
 
@@ -80,16 +80,12 @@ class Stem(nn.Module):
         """Videos in the system's space, without patches; padding frames are zero."""
         if self.config.kind == "none":
             return tokens
-        parts = [_standard(tokens.frames)]
+        parts = [standard(tokens.frames)]
         if self.config.backbone and tokens.backbone.shape[-1]:
-            parts.append(_standard(tokens.backbone))
+            parts.append(standard(tokens.backbone))
         frames = self.frame(self.dropout(torch.cat(parts, -1)))
         frames = torch.where(tokens.mask[..., None], frames, 0.0)
         return tokens._replace(frames=frames, patches=frames.new_zeros(*frames.shape[:2], 0, 0))
-
-
-def _standard(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-    return layer_norm(x, x.shape[-1:])
 
 
 class Model(nn.Module):

@@ -1,14 +1,10 @@
 """Encoders: texts and frames to vectors of one space. `load_encoder` gives one by its name."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from sureshot.errors import ModelError, option, require_research
 from sureshot.models.encoders.base import Encoder, FrameFeatures, TextFeatures, VideoFeatures, stack
 from sureshot.settings import read_json
-
-if TYPE_CHECKING:
-    from sureshot.models.encoders.engines import Precision
 
 BUILT_IN = ("bundled", "bundled-bf16", "bridge", "tiny", "small")  # whatever folders are named
 __all__ = [
@@ -37,31 +33,32 @@ def load_encoder(
             know; None takes the first that works.
         patches: False leaves out the patches of frames where that saves time.
     """
-    if name in ("bundled", "bundled-bf16", "bridge"):
+    kind = name if name in BUILT_IN else _kind_of(name)
+    if kind in ("bundled", "bundled-bf16", "bridge", "sureshot-bundled"):
         from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
 
-        if name == "bridge":
+        if kind == "bridge":
             return BridgeEncoder(device, engine=engine, patches=patches)
-        precision: Precision = "f32" if name == "bundled" else "bf16"
-        return BundledEncoder(device, engine=engine, precision=precision, patches=patches)
-    kind = _kind_of(name)
-    if kind == "sureshot-bundled":
-        from sureshot.models.encoders.bundled import BundledEncoder
-
-        return BundledEncoder(device, engine=engine, folder=Path(name), patches=patches)
+        return BundledEncoder(
+            device,
+            engine=engine,
+            precision="bf16" if kind == "bundled-bf16" else "f32",
+            folder=Path(name) if kind == "sureshot-bundled" else None,
+            patches=patches,
+        )
     if engine not in (None, "torch"):
         raise ModelError(
             f"The model {name} computes with torch alone; leave out {option('engine')}."
         )
-    if name == "tiny":
+    if kind == "tiny":
         from sureshot.models.encoders.toy import TinyEncoder
 
         return TinyEncoder()
-    if name == "small" or kind == "sureshot-small":
+    if kind in ("small", "sureshot-small"):
         require_research(f"The model {name}")
         from sureshot.models.encoders.small import SmallEncoder
 
-        return SmallEncoder(device=device) if name == "small" else SmallEncoder.load(name, device)
+        return SmallEncoder(device=device) if kind == "small" else SmallEncoder.load(name, device)
     require_research(f"The model {name}", "torch", "transformers")
     if kind == "bert":
         from sureshot.models.encoders.bert import BertEncoder

@@ -9,9 +9,10 @@ reports each import, so it is imported here and only here, in a way that keeps i
 import importlib
 import os
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from importlib.metadata import PackageNotFoundError, distribution, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from jaxtyping import Float
@@ -28,9 +29,6 @@ from sureshot.errors import (
 from sureshot.models.encoders import onnx_graph
 from sureshot.models.encoders.base import Pixels
 from sureshot.models.encoders.efficientnet import Weights
-
-if TYPE_CHECKING:
-    from concurrent.futures import ThreadPoolExecutor
 
 Engine = Literal["onnxruntime", "openvino", "torch"]
 ENGINES: tuple[Engine, ...] = ("onnxruntime", "openvino", "torch")  # in the order they are tried
@@ -263,15 +261,10 @@ class OnnxNetwork:
             )
         except Exception as error:  # whatever a version or a processor that was never tried raises
             raise _cannot_run("onnxruntime", ort.__version__, error) from None
-        self._grid, self._threads = grid, threads
-        self._pool: ThreadPoolExecutor | None = None
+        self._grid, self._pool = grid, ThreadPoolExecutor(threads)
 
     def maps(self, prepared: Pixels) -> Features:
         """Features of each frame and of its cells, row by row."""
-        from concurrent.futures import ThreadPoolExecutor
-
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(self._threads)
         frames = [np.ascontiguousarray(prepared[i : i + 1]) for i in range(len(prepared))]
         pooled, cells = zip(*self._pool.map(self._frame, frames), strict=True)
         return np.concatenate(pooled), np.concatenate(cells)

@@ -39,6 +39,11 @@ def unit(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
     return functional.normalize(x, dim=-1)
 
 
+def standard(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
+    """Vectors with the mean 0 and the variance 1: a layer norm without weights."""
+    return functional.layer_norm(x, x.shape[-1:])
+
+
 def masked_mean(tokens: Tokens, mask: Mask) -> Vectors:
     """Mean of each item's real tokens; zero where there is none."""
     total = tokens.masked_fill(~mask[..., None], 0).sum(1)

@@ -52,8 +52,7 @@ class TextTokens(NamedTuple):
     @property
     def without_first(self) -> WordMask:
         """The mask without the first word, an encoder's start of a sentence; an only one stays."""
-        first = torch.zeros(1, dtype=torch.long, device=self.mask.device)
-        rest = self.mask.index_fill(1, first, False)
+        rest = self.mask & (torch.arange(self.mask.shape[1], device=self.mask.device) > 0)
         return rest | (self.mask & ~rest.any(1, keepdim=True))
 
     def require_words(self, system: str) -> None:

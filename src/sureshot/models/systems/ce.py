@@ -46,10 +46,10 @@ from typing import Annotated, Any, Literal
 import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
-from torch.nn.functional import layer_norm, normalize
+from torch.nn.functional import normalize
 
 from sureshot.errors import SureshotError
-from sureshot.models.layers.pooling import masked_mean, unit
+from sureshot.models.layers.pooling import masked_mean, standard, unit
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import max_margin
 from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Vectors, Videos
@@ -189,7 +189,7 @@ class Ce(System):
         present = torch.stack([mask.any(1) for _, mask in parts], 1)
         pools: Any = self.pools or [masked_mean] * len(parts)
         mapped = [
-            project(_even(pool(_even(rows), mask)))
+            project(standard(pool(standard(rows), mask)))
             for project, pool, (rows, mask) in zip(self.projections, pools, parts, strict=True)
         ]
         experts = torch.stack(mapped, 1)
@@ -232,13 +232,10 @@ class Ce(System):
             case "backbone":
                 return tokens.backbone, tokens.mask
             case "cells":
-                found = tokens.patches.flatten(1, 2)
-                mask = tokens.mask[..., None].expand(tokens.patches.shape[:3]).flatten(1)
-            case _:
-                place, size = self._given[name]
-                found = tokens.experts[..., :size]
-                mask = tokens.which[..., place : place + 1].any(-1)
-        return found, mask
+                mask = tokens.mask[..., None].expand(tokens.patches.shape[:3])
+                return tokens.patches.flatten(1, 2), mask.flatten(1)
+        place, size = self._given[name]
+        return tokens.experts[..., :size], tokens.which[..., place : place + 1].any(-1)
 
 
 class Gate(nn.Module):
@@ -300,10 +297,6 @@ class Embedding(nn.Module):
         """Vectors, not normalised."""
         z = self.map(x)
         return z * self.gate(z).sigmoid()
-
-
-def _even(x: Float[Tensor, "*n d"]) -> Float[Tensor, "*n d"]:
-    return layer_norm(x, x.shape[-1:])
 
 
 def _known(sizes: Sizes) -> dict[str, int]:

@@ -155,13 +155,12 @@ class TMass(PooledSystem):
         """The contrastive losses of one vector of each mass and of the support texts."""
         sentences = texts["sentence"]
         pooled = self._pool(sentences, videos)
-        own = torch.arange(len(sentences), device=sentences.device)
         middle = self._measured(sentences)
         shown = self.radius.show(videos["frames"], videos["mask"])
         reach = self.radius(torch.einsum("td,tmd->tm", unit(sentences), shown)).exp()
         # Drawn on the processor, so that a seed gives the same noise on any device.
         noise = self._noise(tuple(middle.shape), generator or torch.default_generator)
-        target = pooled.mean(1) if self.config.mode == "released" else pooled[own, own]
+        target = pooled.mean(1) if self.config.mode == "released" else pooled.diagonal().T
         ahead = unit(self._measured(target) - middle)
         drawn, support = (middle + reach * step for step in (noise.to(middle), ahead))
         return {

@@ -66,8 +66,6 @@ def test_elsewhere_is_the_mean_of_the_four_best_videos_less_what_hubs_lose(bank)
     two = replace(bank, corrections=corrections[:2], frames=bank.frames[:2], mask=bank.mask[:2])
     few = two.background(scores[:, :2])
     np.testing.assert_allclose(few, [0.15, 0])
-    none = replace(bank, corrections=corrections[:0], frames=bank.frames[:0], mask=bank.mask[:0])
-    np.testing.assert_array_equal(none.background(scores[:, :0]), [0, 0])
 
 
 def test_a_model_without_one_has_none(tmp_path):

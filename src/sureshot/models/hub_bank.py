@@ -81,11 +81,8 @@ class Bank:
         return self.weight * nearest_mean(scores, self.k)
 
     def background(self, scores: Float[np.ndarray, "texts videos"]) -> Float[np.ndarray, " texts"]:
-        """Mean of the four best scores of each text with the bank's videos; 0 without any."""
-        if not scores.shape[1]:
-            return np.zeros(len(scores))
-        count = min(NEAREST, scores.shape[1])
-        return np.sort(scores - self.corrections, axis=1)[:, -count:].mean(1)
+        """Mean of the four best scores of each text with the bank's videos, at least one."""
+        return np.sort(scores - self.corrections, axis=1)[:, -NEAREST:].mean(1)
 
     def save(self, folder: str | Path) -> Path:
         """Write it next to the model."""

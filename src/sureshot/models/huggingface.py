@@ -5,7 +5,6 @@ so nothing that comes from there can run. The hub's own client is imported for a
 upload alone, never by a search.
 """
 
-import contextlib
 import os
 import re
 import shutil
@@ -14,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, SureshotError, first_line, option, require_research
+from sureshot.errors import ModelError, first_line, option, require_research
 from sureshot.files import CARD as TRUST
 from sureshot.files import write_json, write_text
 from sureshot.paths import expand
@@ -197,6 +196,7 @@ def publish(
     See `sureshot.models.load.Scorer.push_to_hub`.
     """
     from huggingface_hub import HfApi
+    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
 
     if len(name) > _LONGEST or not _NAME.fullmatch(name):
         raise ModelError(
@@ -210,22 +210,38 @@ def publish(
             f"The encoder of {folder} is a folder of this machine, {encoder}, so nobody else could "
             f"use the model. Train it with encoder.name set to a name on the hub."
         )
-    with _refusals(name), tempfile.TemporaryDirectory() as place:
-        copy = Path(place, "model")
-        copy_checkpoint(folder, copy)
-        write_json(copy / CONFIG, {**config, "recipe": without_folders(config.get("recipe", {}))})
-        write_text(copy / README, card)
-        api = HfApi(token=token)
-        made = api.create_repo(name, private=private, exist_ok=True)
-        commit = api.upload_folder(
-            repo_id=made.repo_id,
-            folder_path=copy,
-            commit_message=message,
-            delete_patterns=[TRUST, BANK, MEASURED, f"{ENCODER}/*"],  # of an earlier version
-            revision=branch,
-            create_pr=pull_request,
-        )
-    return str(commit.commit_url)
+    try:
+        with tempfile.TemporaryDirectory() as place:
+            copy = Path(place, "model")
+            copy_checkpoint(folder, copy)
+            recipe = without_folders(config.get("recipe", {}))
+            write_json(copy / CONFIG, {**config, "recipe": recipe})
+            write_text(copy / README, card)
+            api = HfApi(token=token)
+            made = api.create_repo(name, private=private, exist_ok=True)
+            commit = api.upload_folder(
+                repo_id=made.repo_id,
+                folder_path=copy,
+                commit_message=message,
+                delete_patterns=[TRUST, BANK, MEASURED, f"{ENCODER}/*"],  # of an earlier version
+                revision=branch,
+                create_pr=pull_request,
+            )
+        return str(commit.commit_url)
+    except LocalTokenNotFoundError:
+        raise ModelError(f"To publish {name}, {_LOG_IN}") from None
+    except HfHubHTTPError as error:
+        if getattr(error.response, "status_code", None) in (401, 403):
+            raise ModelError(
+                f"The hub does not let you publish {name}. Take a name of your own account, with a "
+                f"token that may write: {_LOG_IN}"
+            ) from None
+        raise ModelError(f"The hub refused {name}: {first_line(error)}") from None
+    except _errors() as error:
+        raise ModelError(
+            f"{name} could not be published: the hub cannot be reached ({first_line(error)}). Try "
+            f"again when it can; nothing was changed here."
+        ) from None
 
 
 def copy_checkpoint(folder: Path, to: Path) -> None:
@@ -250,29 +266,3 @@ def without_folders(value: Any) -> Any:
     if isinstance(value, list):
         return [without_folders(held) for held in value]
     return Path(value).name if isinstance(value, str) and Path(value).is_absolute() else value
-
-
-@contextlib.contextmanager
-def _refusals(name: str) -> Iterator[None]:
-    """What keeps a model from being published, in one sentence each."""
-    from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
-
-    try:
-        yield
-    except SureshotError:
-        raise
-    except LocalTokenNotFoundError:
-        raise ModelError(f"To publish {name}, {_LOG_IN}") from None
-    except HfHubHTTPError as error:
-        status = getattr(error.response, "status_code", None)
-        if status in (401, 403):
-            raise ModelError(
-                f"The hub does not let you publish {name}. Take a name of your own account, with a "
-                f"token that may write: {_LOG_IN}"
-            ) from None
-        raise ModelError(f"The hub refused {name}: {first_line(error)}") from None
-    except _errors() as error:
-        raise ModelError(
-            f"{name} could not be published: the hub cannot be reached ({first_line(error)}). Try "
-            f"again when it can; nothing was changed here."
-        ) from None

@@ -190,11 +190,10 @@ class HubCorrected(Similarity):
 
     def videos(self, videos: VideoFeatures) -> CorrectedVideos:
         """Codes of the base, and the correction of each video."""
-        codes, count = self._base.videos(videos), len(videos.mask)
-        if not count or not self._bank.weight:
-            return CorrectedVideos(codes, np.zeros(count, np.float32))
-        known_scores = self._base.similarity(self._captions, codes)
-        return CorrectedVideos(codes, self._bank.offsets(known_scores))
+        codes, offsets = self._base.videos(videos), np.zeros(len(videos.mask), np.float32)
+        if len(offsets) and self._bank.weight:
+            offsets = self._bank.offsets(self._base.similarity(self._captions, codes))
+        return CorrectedVideos(codes, offsets)
 
     def join(self, parts: Sequence[Any]) -> Any:
         """All codes; those of videos with their corrections."""

@@ -52,8 +52,8 @@ class MiniLM:
         """
         ids, truncated = self.token_numbers(texts)
         lengths = [len(i) for i in ids]
-        words = np.zeros((len(ids), max(lengths), DIM), np.float32)
         mask = np.arange(max(lengths)) < np.array(lengths)[:, None]
+        words = np.zeros((*mask.shape, DIM), np.float32)
         for first, last in _runs(lengths, _TOKENS):
             words[first:last][mask[first:last]] = self._states(ids[first:last])
         # Unit length makes the division of the mean by the number of tokens unnecessary.
@@ -67,10 +67,8 @@ class MiniLM:
         """Numbers of the tokens of each text, at most 128, and which texts were cut."""
         # A long text is cut before it is tokenized: no text of 128 tokens needs more characters.
         ids = [self._tokenizer.encode(text[: MAX_TOKENS * 100]).ids for text in texts]
-        truncated = np.array([len(i) > MAX_TOKENS for i in ids])
-        return [
-            i if len(i) <= MAX_TOKENS else [*i[: MAX_TOKENS - 1], i[-1]] for i in ids
-        ], truncated
+        cut = [i if len(i) <= MAX_TOKENS else [*i[: MAX_TOKENS - 1], i[-1]] for i in ids]
+        return cut, np.array([len(i) > MAX_TOKENS for i in ids])
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token of each text."""

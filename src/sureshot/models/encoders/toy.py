@@ -42,16 +42,13 @@ class TinyEncoder:
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """One token a word, lower-cased; a colour is its own axis, another word a hashed one."""
         tokens = [text.lower().split() or [""] for text in texts]
-        longest = min(max(len(t) for t in tokens), _MAX_WORDS)
-        words = np.zeros((len(texts), longest, self.dim), np.float32)
-        mask = np.zeros((len(texts), longest), bool)
-        for row, text in enumerate(tokens):
-            for column, word in enumerate(text[:_MAX_WORDS]):
-                words[row, column] = _word(word.strip(".,;:!?\"'"))
-                mask[row, column] = True
+        lengths = np.array([len(text) for text in tokens])
+        mask = np.arange(min(lengths.max(), _MAX_WORDS)) < lengths[:, None]
+        words = np.zeros((*mask.shape, self.dim), np.float32)
+        words[mask] = [_word(w.strip(".,;:!?\"'")) for text in tokens for w in text[:_MAX_WORDS]]
         sentence = words.sum(1)
         sentence /= np.linalg.norm(sentence, axis=1, keepdims=True)
-        truncated = np.array([len(t) > _MAX_WORDS for t in tokens])
+        truncated = lengths > _MAX_WORDS
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -41,11 +41,9 @@ class Bank:
 
     Attributes:
         texts: captions as the model's own ``encode_texts`` gives them.
-        k: captions averaged for each video.
-        weight: share of their mean score that is taken off; 0 corrects nothing.
+        weight: 0 corrects nothing.
         frames: frames of videos from elsewhere, as an index of the model keeps them; maybe of none.
         corrections: what the captions take off the scores of these videos.
-        source: where the captions are from.
     """
 
     texts: TextFeatures

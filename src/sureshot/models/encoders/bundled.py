@@ -216,8 +216,6 @@ class BundledEncoder(_TwoNetworks):
 
     Args:
         threads: how many the image network uses on a CPU; None takes one for each core.
-        engine: ``onnxruntime``, ``openvino`` or ``torch``; None takes the first that works. The
-            vectors are the same to rounding.
         precision: ``bf16`` makes it another model, ``bundled-bf16``, whose vectors do not compare
             with those of this one.
         folder: one that it was tuned into with a system; None is the model that ships.

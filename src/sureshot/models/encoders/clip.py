@@ -315,7 +315,6 @@ class Tokenizer:
 
     Args:
         longest: tokens the network reads at most, special tokens included.
-        vocabulary: number of tokens the network knows.
         fill: pad every text to ``longest``, for networks that read the padding too.
         end: token that must close every text, because the network looks for it.
 

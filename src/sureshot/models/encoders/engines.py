@@ -178,11 +178,7 @@ def openvino() -> Any:
 
 
 class OpenvinoNetwork:
-    """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread.
-
-    Args:
-        grid: cells each way that the last feature map is pooled to.
-    """
+    """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread."""
 
     def __init__(
         self, weights: Weights, grid: int, threads: int, precision: Precision = "f32"
@@ -243,11 +239,7 @@ def _keep(request: Any, place: tuple[int, list[Any]]) -> None:
 
 
 class OnnxNetwork:
-    """Runs an EfficientNet-Lite2 by ONNX Runtime, one frame per thread.
-
-    Args:
-        grid: cells each way that the last feature map is pooled to.
-    """
+    """Runs an EfficientNet-Lite2 by ONNX Runtime, one frame per thread."""
 
     def __init__(self, weights: Weights, grid: int, threads: int) -> None:
         ort = onnxruntime()

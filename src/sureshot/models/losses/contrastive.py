@@ -59,7 +59,6 @@ def info_nce(similarity: Scores, scale: Number, eta: Eta = None) -> Scalar:
     Args:
         similarity: higher is better, any range; matched on the diagonal.
         scale: lambda, 1 / temperature; 100 for CLIP.
-        eta: how many times each pair counts as a negative in the sums below the line.
 
     References:
         DUQ eq. 1; with ``eta`` DVTR eq. 13, which is printed for one direction.
@@ -101,8 +100,7 @@ def mil_nce(
         UATVR eq. 11; DUQ, supplement, eq. G, is the same with cosines.
 
     Differs:
-        The released code averages outside the logarithm and takes inner products of samples that
-        are not normalised, without a scale. Both can be had here.
+        The released code takes inner products of samples that are not normalised, without a scale.
     """
     logits = scale * similarity
     if eta is not None:

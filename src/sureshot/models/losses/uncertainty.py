@@ -5,7 +5,7 @@ Evidence :math:`e \ge 0` for each of B candidates makes a Dirichlet distribution
 """
 
 import math
-from typing import Literal, NamedTuple, assert_never
+from typing import Literal, NamedTuple
 
 import torch
 from jaxtyping import Float
@@ -74,8 +74,6 @@ def evidence(
             return functional.softplus(scaled)
         case "exp":
             return (scaled / TAU).clamp(max=_LARGEST).exp()
-        case _:
-            assert_never(kind)
 
 
 def opinion(evidence: Float[Tensor, "*rows candidates"]) -> Opinion:
@@ -129,17 +127,13 @@ def evidential(evidence: Scores, labels: Scores | None = None, *, total: Total =
 
     Args:
         labels: y of the texts; their transpose holds for the videos. Without them, the identity.
-        total: ``sum`` of both directions as printed, or their ``mean``, half of it.
+        total: ``sum`` of both directions as printed, or their ``mean`` as in the released code.
 
     References:
         DUQ eq. 7.
-
-    Differs:
-        The released code takes the mean of both directions.
     """
     if labels is None:
-        rows, columns = evidence.shape
-        labels = torch.eye(rows, columns, dtype=evidence.dtype, device=evidence.device)
+        labels = torch.eye(*evidence.shape, dtype=evidence.dtype, device=evidence.device)
     both = evidential_rows(evidence, labels).mean() + evidential_rows(evidence.T, labels.T).mean()
     return both if total == "sum" else 0.5 * both
 
@@ -177,9 +171,6 @@ def distance_loss_as_printed(distance: Square, scale: float, eta: Eta = None) ->
     Minimising it does bring matched pairs closer than others, but it is never satisfied: at most 0,
     it falls without end as they part, and its gradient is *largest* where they are parted already.
     A learned scale would run away for the same reason, so it is a fixed number here.
-
-    Args:
-        scale: lambda.
 
     References:
         DUQ eq. 12.

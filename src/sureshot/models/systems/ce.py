@@ -117,9 +117,7 @@ class CeConfig(SystemConfig):
     def __post_init__(self) -> None:
         """Refuse values out of range."""
         SystemConfig.__post_init__(self)
-        if self.experts is not None and (
-            not self.experts or len(set(self.experts)) < len(self.experts)
-        ):
+        if self.experts is not None and not 0 < len(set(self.experts)) == len(self.experts):
             raise SureshotError(
                 f"Setting system.experts is {list(self.experts)}; name each expert once, or leave "
                 "it out to take all."
@@ -178,9 +176,7 @@ class Ce(System):
         """A unit vector for each expert, and the logits of their weights."""
         sentence = unit(tokens.sentence) * tokens.sentence.shape[-1] ** 0.5
         vectors = torch.stack([embed(sentence) for embed in self.embeddings], 1)
-        logits = vectors.new_zeros(vectors.shape[:2])
-        if self.worth is not None:
-            logits = self.worth(sentence)
+        logits = torch.zeros_like(vectors[..., 0]) if self.worth is None else self.worth(sentence)
         return {"vectors": unit(vectors), "logits": logits}
 
     def videos(self, tokens: VideoTokens) -> Codes:

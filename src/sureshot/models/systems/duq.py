@@ -34,7 +34,7 @@ Differs:
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -331,8 +331,6 @@ class Duq(PooledSystem):
                 return kl_distance(text, video) / text.mean.shape[1]
             case "wasserstein":
                 return wasserstein_distance(text, video) / 2
-            case _:
-                assert_never(self.distance)
 
     def _distance_loss(self, apart: Square, texts: Samples, videos: Samples, eta: Eta) -> Scalar:
         match self.distance:

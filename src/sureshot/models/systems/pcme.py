@@ -35,7 +35,7 @@ Differs:
 
 import math
 from dataclasses import dataclass
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 
 import torch
 from jaxtyping import Float
@@ -151,8 +151,6 @@ class Pcme(ExpertSystem):
                 return texts["mean"] @ videos["mean"].T
             case "probability":
                 return self._log_probability(*sides)
-            case _:
-                assert_never(self.config.score)
 
     def losses(
         self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None

@@ -1,7 +1,7 @@
 """X-Pool (Gorti et al. 2022): every text pools a video's frames by its own attention."""
 
 from dataclasses import dataclass
-from typing import Annotated, Literal, assert_never
+from typing import Annotated, Literal
 
 from jaxtyping import Float
 from torch import Tensor, nn
@@ -36,18 +36,14 @@ class PooledSimilarity(nn.Module):
 
     def __init__(self, pooling: Pooling, width: int, *, dropout: float = 0.3) -> None:
         super().__init__()
-        self.pool: nn.Module | None
+        self.pool: nn.Module | None = None
         match pooling:
-            case "mean":
-                self.pool = None
             case "mlp":
                 self.pool = WeightedPooling(width)
             case "self_attention":
                 self.pool = SelfAttentionPooling(width)
             case "cross_attention":
                 self.pool = CrossAttentionPooling(width, dropout)
-            case _:
-                assert_never(pooling)
 
     def videos(self, tokens: VideoTokens) -> Codes:
         """What a score needs of videos, and ``video``, their unit vector without any text."""

@@ -366,14 +366,12 @@ def load(name: str | Path, device: str | None = None, *, revision: str | None = 
 def load_searchable(
     name: str | Path, device: str | None = None, engine: str | None = None
 ) -> Encoder:
-    """What an index is written and searched with: an encoder alone, or a trained model as one.
-
-    An encoder alone leaves out the patches of frames where it can: an index keeps none.
-    """
+    """What an index is written and searched with: an encoder alone, or a trained model as one."""
     if engine is not None:  # it is chosen with the first frame, when an index has been made
         from sureshot.models.encoders.engines import check_engine
 
         check_engine(engine)
+    # An encoder alone leaves out the patches of frames where it can: an index keeps none.
     return _without_bank(str(name), device, engine, patches=False).require_searchable()
 
 

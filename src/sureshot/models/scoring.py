@@ -49,8 +49,7 @@ def sample_distance(
         DUQ eq. 10.
 
     Differs:
-        The paper takes the minimum for matched pairs and the maximum for the others, which
-        takes knowing the answer (see `labelled_distance`).
+        The paper's rule takes knowing the answer, see `labelled_distance`.
 
     Examples:
         >>> text, video = torch.tensor([[[1.0, 0.0]]]), torch.tensor([[[2.0, 0.0], [0.0, 3.0]]])
@@ -256,11 +255,11 @@ def rerank_as_printed(
 
     .. math:: s'_{ij} = e^{-\gamma_1 u^d_i} (1 - d_{ij}) \cdot e^{-\gamma_2 u^s_i} s_{ij}
 
-    Two things to know before using it. Both u belong to the row: they multiply all candidates of a
-    query by the same positive number, so **the ranking of a query cannot depend on them**, whatever
-    the gammas. (What changes is the ranking of texts for a video, if it is read off the columns of
-    the same matrix.) And the product of two negative factors is positive: a candidate that both
-    branches reject (-0.3 and -0.3) beats one that both accept a little (0.28 and 0.28).
+    Both u belong to the row: they multiply all candidates of a query by the same positive number,
+    so **the ranking of a query cannot depend on them**, whatever the gammas. (That of texts for a
+    video can, if it is read off the columns of the same matrix.) And the product of two negative
+    factors is positive: a candidate that both branches reject (-0.3 and -0.3) beats one that both
+    accept a little (0.28 and 0.28).
 
     In [-2, 2], of cosines s, cosine distances d in [0, 2] and vacuities u in (0, 1]; both gammas
     are one number, as in the paper's settings.

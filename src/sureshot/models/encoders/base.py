@@ -241,11 +241,7 @@ def mean_pool(
     Frames are summed as they come, not normalised first: a frame the encoder says little about
     then weighs little. A video whose frames cancel out, or are all zero, pools to zero.
 
-    References:
-        CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
-
-    Differs:
-        CLIP4Clip normalises each frame before the mean.
+    CLIP4Clip normalises each frame before the mean (Luo et al. 2021, section 3.3).
     """
     # Double precision: squares of large and small single ones neither overflow nor vanish in it.
     total = frames.sum(1, dtype=np.float64, where=mask[..., None])

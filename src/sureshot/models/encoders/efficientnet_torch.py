@@ -77,7 +77,7 @@ class EfficientNetLite2(nn.Module):
         x = functional.relu6(self.stem(x), inplace=True)
         return self.blocks[:block](x)
 
-    def upper(self, x: Float[Tensor, "n c i j"], block: int) -> Float[Tensor, "n 1280 i j"]:
+    def upper(self, x: Float[Tensor, "n c h w"], block: int) -> Float[Tensor, "n 1280 i j"]:
         """Last feature map, values in [0, 6], of what enters a block: the rest of the network."""
         return functional.relu6(self.head(self.blocks[block:](x)), inplace=True)
 

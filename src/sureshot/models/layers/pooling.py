@@ -17,13 +17,11 @@ def mean_of_units(frames: Frames, mask: FrameMask) -> Videos:
     .. math:: v = \frac{m}{\lVert m \rVert}, \qquad
         m = \frac{1}{|F|} \sum_{f \in F} \frac{x_f}{\lVert x_f \rVert}
 
-    Zero for a video without a real frame, or whose frames cancel out.
+    Zero for a video whose frames cancel out, or without a real frame, where the released code of
+    CLIP4Clip gives NaN.
 
     References:
         CLIP4Clip, Luo et al. 2021, section 3.3 (mean pooling).
-
-    Differs:
-        A video without a real frame gives NaN in the released code.
 
     Examples:
         >>> frames = torch.tensor([[[3.0, 0.0], [0.0, 5.0], [9.0, 9.0]]])
@@ -179,7 +177,7 @@ def scores_direct(
 ) -> Scores:
     """Cosine of each text with each video as that text sees it, in [-1, 1].
 
-    Holds several vectors for every pair at once: meant for the square block of a training batch.
+    For the square block of a training batch: it holds several vectors for every pair at once.
     """
     pooled = functional.normalize(pooling(texts, frames, mask), dim=-1)
     return torch.einsum("td,vtd->tv", functional.normalize(texts, dim=-1), pooled)

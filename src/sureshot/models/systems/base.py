@@ -232,8 +232,8 @@ class System(nn.Module):
     ) -> dict[str, Scalar]:
         """Named, unweighted losses of a batch in which text i describes video i.
 
-        By default the symmetric contrastive loss of the scores. ``eta`` says how much each pair
-        counts as a negative, see `sureshot.models.losses.contrastive`.
+        By default the symmetric contrastive loss of the scores. For ``eta`` see
+        `sureshot.models.losses.contrastive`.
         """
         return {"similarity": info_nce(self.similarity(texts, videos), self.scale, eta=eta)}
 

@@ -9,8 +9,8 @@ alone.
 
 Differs:
     As printed, :math:`\eta = \sigma(-\mathrm{MLP}(W))` falls with the distance if the MLP rises
-    with it, so that matched pairs would weigh the most; and its loss sees positives alone, for
-    which eta = 1 everywhere is best. ``well_posed`` has an eta that rises with W, learned from
+    with it, so that matched pairs would weigh the most, and its loss sees positives alone.
+    ``well_posed`` has an eta that rises with W, learned from
     the negatives of the batch too, whose labels are smoothed so that soft positives survive, and
     at least ``floor``, so that no negative is ever quite forgotten.
 
@@ -238,8 +238,7 @@ class Dvtr(System):
     ) -> dict[str, Scalar]:
         """In the first pass those of the Gaussians and of eta, in the second those of the base.
 
-        The base's come with its negatives weighed, by ``eta`` too where it is given. With
-        ``contrastive`` and ``triplet`` one loss of its score stands for those that contrast pairs.
+        The base's come with its negatives weighed, by ``eta`` too where it is given.
         """
         estimation: dict[str, Scalar] = {}
         if self._number != 1 and self.learns:

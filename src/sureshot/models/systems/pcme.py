@@ -26,11 +26,10 @@ Differs:
     logarithm of the deviation in the one and of the variance in the other, and the samples' average
     for the mean.
 
-    The steepness a is learned by its logarithm and cannot change sign. The sigmoid is the printed
-    one; ``doubled`` is the released code's. See `sureshot.models.losses.uncertainty`.
+    The steepness a is learned by its logarithm and cannot change sign.
 
-    The tokens are those of a text and of a video's frames, or with ``experts`` the rows of features
-    extracted beforehand, mapped as HiT maps them; an image has cells in their place.
+    The tokens are those of a text and of a video's frames, or with ``experts`` rows that are mapped
+    as HiT maps them; an image has cells in their place.
 """
 
 import math

@@ -41,8 +41,7 @@ Differs:
     The support text points towards the video as its own text pools it. The released code takes the
     mean of the video as all texts of the batch pool it.
 
-    ``released`` is that code: lengths as in ``paper``, uniform noise, the best of 20 trials, the
-    mean of the pooled video. Only in its evaluation every video is pooled by the query.
+    ``released`` is that code in all but its evaluation, with lengths as in ``paper``.
 """
 
 from dataclasses import dataclass
@@ -95,11 +94,7 @@ class TMassConfig(SystemConfig):
 
 
 class Radius(nn.Module):
-    """Logarithm of how far a text's mass reaches in each dimension, for every video.
-
-    References:
-        T-MASS, Wang et al. 2024, section 3.3 (linear).
-    """
+    """Logarithm of how far a text's mass reaches in each dimension, for every video (linear)."""
 
     def __init__(self, frames: int, dim: int) -> None:
         super().__init__()

@@ -74,10 +74,7 @@ class PooledSimilarity(nn.Module):
 
 
 class PooledSystem(System):
-    """A system whose texts are sentences as they are, and whose videos are pooled frames.
-
-    The length of a sentence enters the layer norm of the attention only.
-    """
+    """A system whose texts are sentences as they are, and whose videos are pooled frames."""
 
     pooled: PooledSimilarity
 

@@ -97,12 +97,12 @@ def test_the_page_needs_nothing_of_research(home: Path) -> None:
 
 
 SENTENCES = [
-    (("train", "recipe.toml"), "`train` needs torch"),
+    (("train", "recipe.toml"), "`sureshot train` needs torch"),
     (("evaluate", "bundled", "--data", "msrvtt", "--root", "."), "`evaluate` needs torch"),
     (("reproduce", "duq-3", "--plan", "plan.toml"), "reproduce` needs torch"),
     (("reproduce", "--list"), "needs torch"),
     (("plot", "noise", "model", "--data", "msrvtt", "--root", "."), "`plot` needs torch"),
-    (("answer", "train", "recipe.toml"), "`train_answers` needs torch"),
+    (("answer", "train", "recipe.toml"), "`sureshot answer` needs torch"),
     (("answer", "evaluate", "model", "--root", "."), "`evaluate_answers` needs torch"),
     (("calibrate", "bundled", "--reference", "msrvtt", "--root", "."), "`calibrate` needs torch"),
     (

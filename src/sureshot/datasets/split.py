@@ -145,17 +145,22 @@ class Split:
             raise SureshotError(
                 f"{self.title()} has no video {_some(unknown)}; take ids of its own items."
             )
-        rows = [i for i, one in enumerate(self.captions) if self.items[one.video].id in wanted]
-        if not rows:
+        kept = [i for i, item in enumerate(self.items) if item.id in wanted]
+        if not kept:
             raise SureshotError(f"No video of {self.title()} would be left; name some of its ids.")
+        here = frozenset(kept)
+        rows = [row for row, caption in enumerate(self.captions) if caption.video in here]
         missing = tuple(name for name in self.missing if name in wanted)
-        return replace(self.of_captions(rows), missing=missing)
+        return replace(self._of(kept, rows), missing=missing)
 
     def of_captions(self, rows: Sequence[int]) -> "Split":
         """The same split with these captions only; a video without one is left out."""
-        captions = [self.captions[row] for row in rows]
-        kept = sorted({caption.video for caption in captions})
+        return self._of(sorted({self.captions[row].video for row in rows}), rows)
+
+    def _of(self, kept: Sequence[int], rows: Sequence[int]) -> "Split":
+        """The same split with these videos and captions of them."""
         place = {old: new for new, old in enumerate(kept)}
+        captions = (self.captions[row] for row in rows)
         return replace(
             self,
             items=tuple(self.items[video] for video in kept),

@@ -30,13 +30,18 @@ from sureshot.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Right answers among some questions, or by who answers, and the ends of the interval.
+    """Right answers among some questions.
 
-    There is none for questions about fewer than two videos.
+    Attributes:
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
     """
 
     name: str
-    value: float | None  # percent; None where there is no question
+    value: float | None
     low: float | None
     high: float | None
     n: int
@@ -82,14 +87,22 @@ class AnswerReport:
     """An evaluation of one model on one set of questions.
 
     Attributes:
-        vocabulary: number of answers that can be given.
+        title: title of the questions.
+        system: what the head reads.
+        encoder: name of the encoder.
+        frames: frames per video.
+        vocabulary: answers that can be given.
+        overall: accuracy on all questions.
         kinds: accuracy on the questions of each type, the most frequent type first.
         answerable: accuracy on the questions whose answer is in the vocabulary.
         constant: accuracy of always giving the answer that is the most frequent in training.
         unknown: number of questions whose answer is not in the vocabulary.
         absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 

@@ -567,10 +567,15 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One answer to a question."""
+    """One answer to a question.
+
+    Attributes:
+        answer: a word of the vocabulary.
+        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
+    """
 
     answer: str
-    share: float  # softmax over the vocabulary, in [0, 1]; not calibrated, so no probability
+    share: float
 
 
 @dataclass(frozen=True, slots=True)

@@ -208,12 +208,12 @@ def published_split(split: Split) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an evaluation found; None of what was not asked for.
+    """What an evaluation found.
 
     Attributes:
         report: recalls of the raw scores, and of corrected ones.
-        trust: how far the answers can be believed.
-        absence: how well queries without an answer are recognised.
+        trust: how far the answers can be believed; None if that was not asked for.
+        absence: how well queries without an answer are recognised; None if that was not asked for.
         files: figures of ``trust``, and queries with and without an answer, that were written.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """

@@ -485,7 +485,14 @@ def _digest(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedExpert:
-    """What a pickle became: a folder of files, one per video; how many have it and lack it."""
+    """What a pickle became.
+
+    Attributes:
+        name: name of the expert.
+        folder: where its files are, one per video.
+        videos: number of videos that have it.
+        lacking: number of videos in the pickle that lack it.
+    """
 
     name: str
     folder: Path

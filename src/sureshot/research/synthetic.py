@@ -31,11 +31,13 @@ _BATCH = 64  # videos among which a caption's false negatives are counted
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSummary:
-    """A dataset that was written, ``root`` of a recipe with ``dataset = "synthetic"``.
+    """A dataset that was written.
 
     Attributes:
-        videos, captions: numbers of them in all splits.
-        fit: videos of the test split that a caption of it fits, its own among them, the mean.
+        folder: ``root`` of a recipe with ``dataset = "synthetic"``.
+        videos: number of videos in all splits.
+        captions: number of captions in all splits.
+        fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
         false_negatives: share of captions to train on that fit another video of a batch of 64, for
             batches drawn by chance.
         bayes: share of the test captions for which the best scorer finds the video first, in

@@ -409,7 +409,7 @@ class Store:
 
         ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case. What
         is not UTF-8 in a name may be given as it is printed, and an accent in either of its forms.
-        Folders are known by the videos ``among`` which they are, or by all of the index.
+        Folders are those of the videos ``among`` which to look, or of all in the index.
         """
         path, text = absolute(folder), str(folder)
         is_path = text.startswith((".", "~")) or path == Path(folder) or not Path(folder).parts

@@ -131,7 +131,15 @@ def listing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that was drawn: its name, model and split in words, its numbers as JSON has them."""
+    """A figure that was drawn.
+
+    Attributes:
+        figure: name of the figure.
+        model: model and split, in words.
+        numbers: the numbers that are drawn, as JSON holds them.
+        files: the pictures that were written.
+        compare_with: second model in words; None without one.
+    """
 
     figure: str
     model: str

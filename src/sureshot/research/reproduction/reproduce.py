@@ -67,7 +67,7 @@ class Reproduction:
     Attributes:
         runs: the runs of each page, by its name; those of a part if only a part was asked for.
             A table on several data sets has a page for each, such as ``duq-2-didemo``.
-        files: what was written; nothing of a part.
+        files: pages, numbers and pictures that were written; none of a part.
         notes: what could not be run, and which files it lacks.
     """
 
@@ -547,9 +547,11 @@ class Exhibit:
     """A numbered table or figure.
 
     Attributes:
+        name: what `reproduce` takes.
+        kind: table or figure.
         title: paper, number and what it shows.
         needs: data sets it is on in the paper, in words; empty for none.
-        drawn: name of the figure of `sureshot.research.plot`; empty for a table.
+        drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.
         can_run: whether it can be made: on the data of a plan, or at all where none is given.
             What the paper drew by hand never can.
         where: data sets of the plan that it runs on; ``home`` where one stands in.

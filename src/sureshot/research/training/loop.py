@@ -47,7 +47,15 @@ Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A finished run: the chosen checkpoint, epochs done by then, and its score on validation."""
+    """A finished run.
+
+    Attributes:
+        folder: folder of the chosen checkpoint.
+        epoch: epochs done when it was saved.
+        score: its score on the validation set; None without one.
+        notes: sentences about the data and the run.
+        metric: name of the score.
+    """
 
     folder: Path
     epoch: int

@@ -147,3 +147,9 @@ def test_an_unreadable_table_of_videos_costs_no_search_but_is_reported(store: St
         path.write_bytes(b"")
     said = trouble(store)
     assert said and all("`sureshot index FOLDER`" in sentence for sentence in said)
+
+
+def test_a_damaged_id_with_a_quote_in_it_is_found(store: Store, tables: Tables) -> None:
+    quote = {"video": "concat(left(video, 31), chr(39))"}
+    tables.change("windows", lambda table: table.update(quote, where="start > 15"))
+    assert "/1.mp4" in {str(video.path) for video in store.lost(thorough=True)}

@@ -118,9 +118,14 @@ def sound_by_video(tables: Tables, name: Name, ids: Iterable[str]) -> dict[str, 
     return {video: rows.take(pa.array(own)) for video, own in places.items()}
 
 
-def id_list(ids: Sequence[str]) -> str:
+def id_list(ids: Iterable[str]) -> str:
     """Ids of videos as the list of an SQL condition."""
-    return ", ".join(f"'{video}'" for video in ids) or "''"
+    return ", ".join(map(quoted, ids)) or "''"
+
+
+def quoted(text: str) -> str:
+    """Text as an SQL literal; a damaged id may have a quote in it, too."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,14 +13,14 @@ from lance.optimize import Compaction
 from sureshot.errors import StoreError
 from sureshot.paths import locate
 from sureshot.progress import Progress
-from sureshot.store.integrity import StoredOf, compared, damaged_windows
+from sureshot.store.integrity import StoredOf, compared, damaged_windows, quoted
 from sureshot.store.lines import Lines, index_lines
 from sureshot.store.locks import exclusive, write_lock
 from sureshot.store.remote import is_remote
 from sureshot.store.repair import leftovers
 from sureshot.store.rows import Header
 from sureshot.store.tables import FAILURES, Name, Tables, as_store_error, check_rows
-from sureshot.store.vector_search import add_segment, quoted
+from sureshot.store.vector_search import add_segment
 from sureshot.store.writing import uncommitted_files
 from sureshot.text import counted, plain
 

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 from jaxtyping import Bool, Float
 
 from sureshot.errors import StoreError
-from sureshot.store.integrity import ClaimsCheck, VectorCheck
+from sureshot.store.integrity import ClaimsCheck, VectorCheck, id_list, quoted
 from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     StoredWindows,
@@ -63,8 +63,7 @@ def said(selection: Selection) -> str:
 def selected(selection: Selection, column: str = "video") -> str:
     """Condition on a row: its video is among those selected."""
     if isinstance(selection, VideoSet):
-        ids = ", ".join(f"'{video}'" for video in sorted(selection.ids))
-        return f"{column} IN ({ids or repr('')})"
+        return f"{column} IN ({id_list(sorted(selection.ids))})"
     folder = to_text(selection).rstrip("/") + "/"
     return f"({path_is(selection)} OR starts_with(path, {quoted(folder)}))"
 
@@ -79,11 +78,6 @@ def is_selected(video: VideoRecord, selection: Selection | None) -> bool:
 def path_is(path: Path) -> str:
     """Condition on a row: it is of the video at this path."""
     return f"path = {quoted(to_text(path))}"
-
-
-def quoted(text: str) -> str:
-    """Text as an SQL literal."""
-    return "'" + text.replace("'", "''") + "'"
 
 
 class Finder:

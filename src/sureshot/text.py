@@ -144,6 +144,17 @@ def counted(number: int, singular: str, plural: str = "") -> str:
     return f"{number} {singular if number == 1 else plural or singular + 's'}"
 
 
+def listed(names: Sequence[str], most: int, separator: str = ", ") -> str:
+    """The first names of many, and how many more there are.
+
+    Examples:
+        >>> listed(["a", "b", "c", "d"], 2)
+        'a, b and 2 more'
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return separator.join(names[:most]) + more
+
+
 def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
     """Rows of a table as lines with columns of equal width, the first one to the left.
 

@@ -257,7 +257,7 @@ def test_a_folder_may_be_named_by_its_name_alone(tmp_path, monkeypatch):
         shutil.copy(tmp_path / "c" / "red.mp4", tmp_path / f"{number}" / "Animals")
     index(str(tmp_path / "index"), tmp_path)
     (named,) = pets.search("red", folder="Animals", merge_copies=False).warnings
-    assert named.startswith("11 folders are named Animals") and named.endswith(", 6 more.")
+    assert named.startswith("11 folders are named Animals") and named.endswith(" and 6 more.")
     (nothing,) = pets.search("red", folder="./Animals").warnings
     assert nothing == f"Nothing is indexed at or below {tmp_path}/c/Animals."
 

@@ -288,10 +288,12 @@ def test_a_model_of_experts_reads_them_from_a_folder(ce, tmp_path, videos):
 
 def test_a_model_of_experts_asks_for_them(ce, tmp_path, videos):
     model = load(ce, "cpu")
-    with pytest.raises(ModelError, match="was trained on the experts audio; name the folder"):
+    with pytest.raises(ArgumentError, match="was trained on the experts audio; name the folder"):
         model.encode_document(videos)
     with pytest.raises(SureshotError, match="There is no folder of experts"):
         model.encode_document(videos, experts=tmp_path / "none")
+    with pytest.raises(ArgumentError, match="tiny reads no experts; leave out"):
+        load("tiny", "cpu").encode_document(videos, experts=tmp_path)
 
 
 # --- what cannot be read --------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from sureshot.datasets import media
 from sureshot.datasets.annotation import read_lines
 from sureshot.errors import SureshotError
 from sureshot.paths import is_folder_at
+from sureshot.text import listed
 
 _TITLES = {
     "activitynet": "ActivityNet",
@@ -142,9 +143,8 @@ class Split:
         wanted = set(ids)
         unknown = wanted - {item.id for item in self.items} - set(self.missing)
         if unknown:
-            raise SureshotError(
-                f"{self.title()} has no video {_some(unknown)}; take ids of its own items."
-            )
+            names = listed(sorted(unknown), _NAMED)
+            raise SureshotError(f"{self.title()} has no video {names}; take ids of its own items.")
         kept = [i for i, item in enumerate(self.items) if item.id in wanted]
         if not kept:
             raise SureshotError(f"No video of {self.title()} would be left; name some of its ids.")
@@ -187,16 +187,10 @@ def check_disjoint(train: Split, test: Split) -> None:
             shared.append(f"{item.id} (the same file as {twin})")
     if shared:
         raise SureshotError(
-            f"{train.title()} and {test.title()} share {len(shared)} videos: {_some(shared)}. A "
-            "model must not be tested on what it learned from; take them out of one."
+            f"{train.title()} and {test.title()} share {len(shared)} videos: "
+            f"{listed(sorted(shared), _NAMED)}. A model must not be tested on what it learned "
+            "from; take them out of one."
         )
-
-
-def _some(names: Collection[str]) -> str:
-    """The first few names and how many more there are."""
-    ordered = sorted(names)
-    more = f" and {len(ordered) - _NAMED} more" if len(ordered) > _NAMED else ""
-    return ", ".join(ordered[:_NAMED]) + more
 
 
 @dataclass(frozen=True, slots=True)

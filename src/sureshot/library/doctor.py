@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Literal
 
 from sureshot.errors import RESEARCH, SureshotError, install_command, is_installed, option
+from sureshot.models.encoders import kind_of
 from sureshot.models.huggingface import cache_folder, is_checkpoint
 from sureshot.paths import absolute, absolute_model, index_place
-from sureshot.settings import read_json
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -123,7 +123,7 @@ def _cached_models() -> _Found:
     """The models in the Hugging Face cache."""
 
     def is_one(folder: Path) -> bool:
-        known = is_checkpoint(folder) or _kind(folder) in ("clip", "siglip")
+        known = is_checkpoint(folder) or kind_of(folder) in ("clip", "siglip")
         return known and any(folder.glob("*.safetensors"))
 
     if names := _cached(is_one):
@@ -142,15 +142,6 @@ def _cached(is_one: Callable[[Path], bool]) -> list[str]:
             if is_one(folder)
         }
     )
-
-
-def _kind(folder: Path) -> object:
-    """What the settings of a model say that it is; None if they do not."""
-    try:
-        settings = read_json(folder / "config.json")
-    except (OSError, ValueError):
-        return None
-    return settings.get("model_type") if isinstance(settings, dict) else None
 
 
 def _processor() -> _Found:

@@ -13,7 +13,7 @@ from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
-from sureshot.text import counted, percent, plain, printable, time_range, timecode
+from sureshot.text import counted, listed, percent, plain, printable, time_range, timecode
 
 if TYPE_CHECKING:
     import pandas
@@ -278,9 +278,8 @@ class Hit:
         """The first other pieces of the scene, for a line below the hit; empty without any."""
         if not self.pieces:
             return ""
-        shown = [time_range(piece.start, piece.end) for piece in self.pieces[:_PIECES]]
-        more = len(self.pieces) - len(shown)
-        return f"same scene: {', '.join(shown)}{f' and {more} more' if more else ''}"
+        pieces = [time_range(piece.start, piece.end) for piece in self.pieces]
+        return f"same scene: {listed(pieces, _PIECES)}"
 
     @property
     def percentage(self) -> str:

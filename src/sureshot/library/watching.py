@@ -40,7 +40,7 @@ from sureshot.paths import absolute, as_list, exists_at, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.text import counted, plain
+from sureshot.text import counted, listed, plain
 
 _TICK = 1.0  # seconds between looks at what waits
 _GROUPED = 500  # milliseconds for which changes are gathered
@@ -422,8 +422,7 @@ def _away(top: Path) -> str:
 
 
 def _named(paths: Sequence[Path]) -> str:
-    more = [f"{len(paths) - _NAMED} more"] if len(paths) > _NAMED else []
-    return ", ".join([*(plain(path.name) for path in paths[:_NAMED]), *more])
+    return listed([plain(path.name) for path in paths], _NAMED)
 
 
 def _videos_of(subtitles: Iterable[Path]) -> set[Path]:

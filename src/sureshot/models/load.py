@@ -134,6 +134,16 @@ class Scorer:
         """The experts that it was trained on."""
         return tuple(name for name, _ in self.raw.experts)
 
+    def check_experts(self, folder: str | Path | None) -> None:
+        """Refuse experts that nothing reads, and to do without those that it was trained on."""
+        if self.experts and folder is None:
+            raise ArgumentError(
+                f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
+                f"folder that has them with {option('experts')}."
+            )
+        if folder is not None and not self.experts:
+            raise ArgumentError(f"{self.name} reads no experts; leave out {option('experts')}.")
+
     @property
     def scale(self) -> float | None:
         """The learned factor on scores within the system's softmax; an encoder alone has none."""
@@ -192,11 +202,7 @@ class Scorer:
         Raises:
             VideoError: one of the videos cannot be read; the message names it.
         """
-        if self.experts and experts is None:
-            raise ModelError(
-                f"{self.name} was trained on the experts {', '.join(self.experts)}; name the "
-                "folder that has them as experts."
-            )
+        self.check_experts(experts)
         paths = [expand(video) for video in as_list(videos)]
         if not paths:
             raise ArgumentError("There are no videos to encode.")

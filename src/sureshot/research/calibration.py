@@ -63,7 +63,7 @@ def calibrate(
     scorer = load(model, device)
     data, place = _place(reference, root)
     source = evaluation.source_of(data, place, split, protocol, videos, ids, label, experts)
-    evaluation.check_experts(scorer, source.experts)
+    scorer.check_experts(source.experts)
     file = None
     if save:
         file = card_of_model(scorer) if to is None else absolute(to)

@@ -100,17 +100,6 @@ def encode(
     return replace(features, experts=experts)
 
 
-def check_experts(scorer: Scorer, folder: Path | None) -> None:
-    """Refuse experts that nothing reads, and a model that would have to do without them."""
-    if scorer.experts and folder is None:
-        raise ArgumentError(
-            f"{scorer.name} was trained on the experts {', '.join(scorer.experts)}; name the "
-            f"folder that has them with {option('experts')}."
-        )
-    if folder is not None and not scorer.experts:
-        raise ArgumentError(f"{scorer.name} reads no experts; leave out {option('experts')}.")
-
-
 def training_splits(scorer: Scorer) -> list[Split]:
     """The sets that a model was trained on, read again; none where they are not known."""
     return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
@@ -320,7 +309,7 @@ def evaluate(
             f"none here; leave it out."
         )
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
-    check_experts(scorer, source.experts)
+    scorer.check_experts(source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
     warn_of_shared(lambda: training_splits(scorer), tested, notes)

@@ -28,7 +28,7 @@ from sureshot.models.load import Scorer
 from sureshot.models.load import load as load_model
 from sureshot.paths import absolute_model, cache_dir, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.evaluation import check_experts, encode, read_card
+from sureshot.research.evaluation import encode, read_card
 from sureshot.research.features import SplitFeatures, caption_features
 from sureshot.research.scores import known_of, ranking
 from sureshot.trust.card import Calibration
@@ -163,7 +163,7 @@ def load(
     """
     _require_mteb()
     scorer = load_model(name, device)
-    check_experts(scorer, None)
+    scorer.check_experts(None)
     known = _card(scorer, card) if percentages else None
     return MtebSearcher(scorer, known, prior=prior, cache=cache, progress=progress or Silent())
 

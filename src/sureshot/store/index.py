@@ -39,7 +39,7 @@ from sureshot.store.rows import (
 from sureshot.store.tables import Tables, as_store_error
 from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
 from sureshot.store.writing import StagedVideo
-from sureshot.text import composed, counted, plain, printable
+from sureshot.text import composed, counted, listed, plain, printable
 
 _COMPACT_EVERY = 64  # commits; each one adds a small file and a line to the next manifests
 _REMOVED_AT_ONCE = 500  # videos
@@ -430,13 +430,11 @@ class Store:
             return VideoSet(frozenset(), _nothing_named(path, plain(text), folders))
         if len(named) < 2:
             return next(iter(named))
-        shown = sorted(map(plain, named))[:_NAMED]
-        shown += [f"{len(named) - _NAMED} more"] if len(named) > _NAMED else []
-        note = f"{len(named)} folders are named {plain(text)}, and all were searched: "
+        shown = listed(sorted(map(plain, named)), _NAMED)
         return VideoSet(
             ids=frozenset(v.id for v in videos if not named.isdisjoint(v.path.parents)),
             words=f"in folders named {plain(text)}",
-            note=f"{note}{', '.join(shown)}.",
+            note=f"{len(named)} folders are named {plain(text)}, and all were searched: {shown}.",
         )
 
     def windows_of(self, path: Path) -> StoredWindows:

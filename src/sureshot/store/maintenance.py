@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -22,7 +22,7 @@ from sureshot.store.rows import Header
 from sureshot.store.tables import FAILURES, Name, Tables, as_store_error, check_rows
 from sureshot.store.vector_search import add_segment
 from sureshot.store.writing import uncommitted_files
-from sureshot.text import counted, plain
+from sureshot.text import counted, listed, plain
 
 # Rows that are enough for a file of a small index. Larger files are left alone; were they not, each
 # compaction would write the whole index again. A window takes about 10 kB, a video 300 bytes.
@@ -183,12 +183,13 @@ def _faults(tables: Tables, header: Header, progress: Progress | None) -> list[F
         what = f"The table of videos has {counted(damaged, 'damaged row')}."
         found.append(Fault(what, "`sureshot index FOLDER` makes them again."))
     if lost := [plain(known.path) for part in parts for known in part.lost()]:
-        what = f"Other windows are stored than the index claims, or none, of {_listed(lost)}."
+        of = listed(sorted(set(lost)), _NAMED)
+        what = f"Other windows are stored than the index claims, or none, of {of}."
         found.append(Fault(what, "`sureshot index FOLDER` encodes them again."))
     damaged, ids = damaged_windows(tables, progress)
     if damaged:
         names = [plain(r.path) for part in parts for r in part.known if r.id in ids]
-        of = f" of {_listed(names)}" if names else ""
+        of = f" of {listed(sorted(set(names)), _NAMED)}" if names else ""
         are = "is" if damaged == 1 else "are"
         what = f"{counted(damaged, 'window')}{of} {are} not what was written."
         found.append(Fault(what, "`sureshot index --force PATH` encodes them again."))
@@ -204,7 +205,7 @@ def _faults(tables: Tables, header: Header, progress: Progress | None) -> list[F
         left = leftovers(tables.location)
     if left:
         names = [path.name for path in left]
-        what = f"An ended process has left {_listed(names)}."
+        what = f"An ended process has left {listed(sorted(set(names)), _NAMED)}."
         found.append(Fault(what, "`sureshot index FOLDER` removes them."))
     return found
 
@@ -241,9 +242,3 @@ def _of_search(tables: Tables, header: Header) -> Iterator[Fault]:
             tables.use("windows", act)
     except StoreError as error:
         yield Fault(str(error), "`sureshot reset`, then index again.")
-
-
-def _listed(names: Iterable[str]) -> str:
-    every = sorted(set(names))
-    more = f" and {len(every) - _NAMED} more" if len(every) > _NAMED else ""
-    return f"{', '.join(every[:_NAMED])}{more}"

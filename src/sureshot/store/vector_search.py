@@ -23,7 +23,7 @@ from sureshot.store.rows import (
     to_text,
 )
 from sureshot.store.tables import Name, Tables, as_store_error, check_written
-from sureshot.text import plain, printable
+from sureshot.text import listed, plain, printable
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
 PARTITIONS = 16
@@ -243,11 +243,9 @@ def _paths_of(table: Any, rows: pa.Table) -> frozenset[str]:
 
 def damage(location: str, names: Collection[str]) -> str:
     """A sentence on damaged windows of an index."""
-    shown = sorted(names)[:_NAMED]
-    more = f" and {len(names) - len(shown)} more" if len(names) > len(shown) else ""
     return (
-        f"The index at {plain(location)} is damaged: windows of {', '.join(shown)}{more} are not "
-        f"what was written. `sureshot index FOLDER` encodes them again."
+        f"The index at {plain(location)} is damaged: windows of {listed(sorted(names), _NAMED)} "
+        "are not what was written. `sureshot index FOLDER` encodes them again."
     )
 
 

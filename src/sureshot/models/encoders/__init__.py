@@ -33,7 +33,7 @@ def load_encoder(
             know; None takes the first that works.
         patches: False leaves out the patches of frames where that saves time.
     """
-    kind = name if name in BUILT_IN else _kind_of(name)
+    kind = name if name in BUILT_IN else kind_of(name)
     if kind in ("bundled", "bundled-bf16", "bridge", "sureshot-bundled"):
         from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
 
@@ -69,7 +69,7 @@ def load_encoder(
     return ClipEncoder.load(name, device)
 
 
-def _kind_of(folder: str) -> str:
+def kind_of(folder: str | Path) -> str:
     """What the config of a folder says that it holds; empty where there is none."""
     try:
         held = read_json(Path(folder) / "config.json")

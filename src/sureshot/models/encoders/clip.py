@@ -37,6 +37,7 @@ from sureshot.models.encoders.base import (
 from sureshot.models.huggingface import INDEX, WEIGHTS
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
+from sureshot.text import listed
 
 if TYPE_CHECKING:
     import torch
@@ -126,7 +127,7 @@ class Snapshot:
             raise self.refuse(f"it cannot be read ({first_line(error)})", _AGAIN) from None
         odd = sorted({*report["missing_keys"], *(key for key, *_ in report["mismatched_keys"])})
         if odd:
-            some = ", ".join(odd[:2]) + (f" and {len(odd) - 2} more" if len(odd) > 2 else "")
+            some = listed(odd, 2)
             reason = f"weights are missing or of another size than {CONFIG} says ({some})"
             raise self.refuse(reason, _AGAIN)
         check_finite(model, str(self.folder))

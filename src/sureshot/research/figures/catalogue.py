@@ -11,7 +11,6 @@ from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.canvas import SUFFIXES, save_figure
 from sureshot.research.evaluation import (
     BANKED,
-    check_experts,
     encode,
     read_source,
     source_of,
@@ -230,7 +229,7 @@ def plot(
     scorers = [load(name, device) for name in (*names, *([compare_with] if compare_with else []))]
     source = source_of(data, root, split, protocol, videos, ids, label, experts)
     for scorer in scorers:
-        check_experts(scorer, source.experts)
+        scorer.check_experts(source.experts)
     read = read_source(source, notes)
     captions = training_captions(scorers[0], read, bank or 2000) if after in BANKED else None
     subjects = [

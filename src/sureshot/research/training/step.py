@@ -21,6 +21,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.systems.base import Codes, System, joined, objective
 from sureshot.models.systems.base import rows as rows_of
 from sureshot.research.training.distributed import average_gradients, gathered, rank, world
+from sureshot.text import listed
 
 Precision = Literal["float32", "bfloat16", "float16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
@@ -190,10 +191,9 @@ def _refuse_odd(
             broken |= ~(sound.flatten(1).all(1) if sound.ndim > 1 else sound).cpu()
     where = "the codes of" if broken.any() else "finite codes of"
     guilty = [row for row, bad in zip(rows, broken.tolist(), strict=True) if bad] or list(rows)
-    named = "; ".join(name(row) for row in guilty[:_NAMED])
-    more = f" and {len(guilty) - _NAMED} more" if len(guilty) > _NAMED else ""
+    named = listed([name(row) for row in guilty], _NAMED, "; ")
     terms = ", ".join(f"{key} = {losses[key].item()}" for key in odd)
-    raise SureshotError(f"A loss is not finite ({terms}), with {where} {named}{more}. {_FIX}")
+    raise SureshotError(f"A loss is not finite ({terms}), with {where} {named}. {_FIX}")
 
 
 @contextlib.contextmanager

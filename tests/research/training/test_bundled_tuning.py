@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.load import load
@@ -103,4 +104,4 @@ def test_frames_go_through_the_lower_blocks_once_for_all_runs(tmp_path, monkeypa
     assert len(prepared) == 0
     model = load(first.folder, "cpu")
     assert model.encoder_name == "bundled" and model.searchable is not None
-    assert frame_memory(model.encoder, 1) is None  # an index has no use for it
+    assert frame_memory(model.encoder, 1, Sampling()) is None  # an index has no use for it

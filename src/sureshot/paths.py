@@ -157,8 +157,12 @@ def is_folder_at(path: str | Path) -> bool:
 
 def absolute_model(model: str) -> str:
     """A model name as an index stores it: local folders by their absolute path."""
-    is_folder = model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
-    return str(absolute(model)) if is_folder else model
+    return str(absolute(model)) if is_local_model(model) else model
+
+
+def is_local_model(model: str) -> bool:
+    """Whether the name of a model is that of a folder, which need not be there."""
+    return model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
 
 
 def refuse_credentials(path: str | Path) -> None:

@@ -29,6 +29,7 @@ LABELS = 256 * MEGABYTE  # most bytes of a file that people write: queries, judg
 ANNOTATION = 2048 * MEGABYTE  # most bytes of an annotation of a data set
 _DIGITS, _BITS = 300, 997  # of a whole number; with 309 digits it fits no float any more
 _DEPTH = 64  # tables in tables; deeper ones are made to exhaust the stack
+_LARGE = 2**63  # smaller numbers are looked at together, larger ones one by one
 _SHOWN = 200  # characters of a value in an error
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a string"}
 _NO_FILE = (
@@ -121,9 +122,9 @@ def parse_json(text: str | bytes) -> Any:
     return value
 
 
-def read_json(path: Path, max_bytes: int = SETTINGS) -> Any:
+def read_json(path: Path) -> Any:
     """Value of a JSON file; see `read_text` and `parse_json`."""
-    return parse_json(read_text(path, max_bytes))
+    return parse_json(read_text(path, SETTINGS))
 
 
 def parse_toml(text: str) -> dict[str, Any]:
@@ -330,19 +331,19 @@ def _typed(kind: Any, value: object, key: str) -> Any:
         return value
     if origin is tuple:
         return _several(typing.get_args(kind)[0], value, key)
-    if dataclasses.is_dataclass(kind) or _is_mapping(kind):
+    if dataclasses.is_dataclass(kind) or issubclass(origin or kind, Mapping):
         return _table(kind, value, key)
     return _scalar(kind, value, key)
 
 
 def _table(kind: Any, value: object, key: str) -> Any:
     """A mapping, or a dataclass, which may be built already."""
-    is_mapping = _is_mapping(kind)
-    if not is_mapping and isinstance(value, kind):
+    is_dataclass = dataclasses.is_dataclass(kind)
+    if is_dataclass and isinstance(value, kind):
         return value
     if not isinstance(value, Mapping):
         raise SureshotError(f"Setting {key} is {_shown(value)}; expected a table.")
-    if not is_mapping:
+    if is_dataclass:
         return build(kind, value, key)
     _, inner = typing.get_args(kind) or (str, Any)
     if inner in (Any, object):
@@ -356,9 +357,7 @@ def _several(kind: Any, value: object, key: str) -> tuple[Any, ...]:
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise SureshotError(f"Setting {key} is {_shown(value)}; expected a list.")
     # A calibration card has thousands of numbers, and each search reads one.
-    if kind is float and all(type(one) is float and math.isfinite(one) for one in value):
-        return tuple(value)
-    if kind is int and all(type(one) is int and one.bit_length() < 64 for one in value):
+    if kind in (int, float) and all(type(one) is kind and abs(one) < _LARGE for one in value):
         return tuple(value)
     return tuple(_typed(kind, inner, f"{key}.{place}") for place, inner in enumerate(value))
 
@@ -376,12 +375,6 @@ def _scalar(kind: type, value: object, key: str) -> object:
         return value
     expected = _KINDS.get(kind, kind.__name__)
     raise SureshotError(f"Setting {key} is {_shown(value)}; expected {expected}.")
-
-
-def _is_mapping(kind: Any) -> bool:
-    return isinstance(origin := typing.get_origin(kind) or kind, type) and issubclass(
-        origin, Mapping
-    )
 
 
 def _set(values: object, keys: list[str], value: object, key: str) -> Any:

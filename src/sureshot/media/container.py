@@ -98,17 +98,12 @@ class TimeBudget:
     """
 
     def __init__(
-        self,
-        size: int,
-        seconds: float | None = None,
-        clock: Callable[[], float] = time.monotonic,
+        self, size: int, seconds: float | None = None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self.limit = _ANY + size / _BYTES if seconds is None else seconds
-        self._size = size
-        self._clock = clock
-        self._spent = 0.0
+        self._size, self._clock = size, clock
+        self._spent = self._heard = 0.0
         self._since: float | None = None
-        self._heard = 0.0
 
     @contextmanager
     def call(self) -> Iterator[None]:

@@ -118,16 +118,23 @@ def read_shot(
 
     Dates of clocks that were never set, and dates that are still to come, are none.
 
-    Args:
-        metadata: of the file as a whole and of its tracks, where it was opened already.
-        now: the time now; None asks the clock.
+    ``metadata`` is of the file as a whole and of its tracks, where it was opened already.
     """
     # Whatever is wrong with a file, who decodes it says so; ffmpeg and Pillow have many errors.
     with contextlib.suppress(Exception):
+        said: list[tuple[DateSource, str]]
         if source.kind == "frames":
-            said = _of_photo(source)
+            from sureshot.media.frames import open_image
+
+            with open_image(frame_files(source.path)[0]) as image:
+                tags = image.getexif().get_ifd(_EXIF)
+            parts = (str(tags.get(tag, "")).strip(" \0") for tag in (_ORIGINAL, _OFFSET))
+            said = [("exif", "".join(parts))]
         else:
-            said = _of_metadata(metadata or _metadata(source))
+            metadata = metadata or _metadata(source)
+            said = [("quicktime", metadata[0].get(_QUICKTIME, ""))]
+            # The whole may be without a date where a track has one.
+            said += [("creation_time", one.get("creation_time", "")) for one in metadata]
         for kind, text in said:
             if time := _believable(text, now or datetime.now(UTC)):
                 return Shot(time, kind)
@@ -139,21 +146,6 @@ def _metadata(source: Source) -> list[Mapping[str, str]]:
 
     with open_container(source.path) as container:
         return [container.metadata, *(stream.metadata for stream in container.streams.video)]
-
-
-def _of_metadata(metadata: Sequence[Mapping[str, str]]) -> list[tuple[DateSource, str]]:
-    said: list[tuple[DateSource, str]] = [("quicktime", metadata[0].get(_QUICKTIME, ""))]
-    # The whole may be without a date where a track has one.
-    return said + [("creation_time", one.get("creation_time", "")) for one in metadata]
-
-
-def _of_photo(source: Source) -> list[tuple[DateSource, str]]:
-    from sureshot.media.frames import open_image
-
-    with open_image(frame_files(source.path)[0]) as image:
-        tags = image.getexif().get_ifd(_EXIF)
-    original, offset = (str(tags.get(tag, "")).strip(" \0") for tag in (_ORIGINAL, _OFFSET))
-    return [("exif", original + offset)]
 
 
 def _believable(text: str, now: datetime) -> str:

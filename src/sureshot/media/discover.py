@@ -13,7 +13,7 @@ from functools import cache, lru_cache
 from io import FileIO
 from pathlib import Path
 from stat import S_ISREG
-from typing import Literal
+from typing import Any, Literal
 
 from sureshot.errors import QueryError, reason_of
 from sureshot.paths import absolute
@@ -98,8 +98,8 @@ def discover(
                 continue
         except OSError as error:
             yield Unreadable(top, _reason(top, error))
-            continue
-        yield from _walk(top, seen, leave_out)
+        else:
+            yield from _walk(top, seen, leave_out)
 
 
 def is_gone(path: Path) -> bool:
@@ -129,10 +129,7 @@ def _is_object_gone(path: ObjectPath) -> bool:
             return gone
     if len(_GONE) >= _REMEMBERED:
         _GONE.clear()
-    asking = threading.Thread(target=_ask, args=(path,), daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    if asking.is_alive():  # it is left behind
+    if _asked(_ask, path):  # it is left behind
         _GONE[path.bucket] = False, time.monotonic()
     return _GONE.get(str(path), _GONE.get(path.bucket, (False, asked)))[0]
 
@@ -171,11 +168,9 @@ def is_silent(path: Path) -> bool:
     folder, now = path.parent, time.monotonic()
     if now - _ANSWERED.get(folder, -_FRESH) < _FRESH:  # many paths of a folder are asked together
         return False
-    asking = threading.Thread(target=_look_at, args=(path,), daemon=True)
-    asking.start()
-    asking.join(_PATIENCE)
-    if asking.is_alive():
-        _SILENT[_mount_of(path)] = asking
+    if waiting := _asked(_look_at, path):
+        known = [place for place in _places("/proc/self/mounts") if path.is_relative_to(place)]
+        _SILENT[max(known, key=len, default=str(folder))] = waiting
         return True
     if len(_ANSWERED) >= _REMEMBERED:
         _ANSWERED.clear()
@@ -188,10 +183,12 @@ def _look_at(path: Path) -> None:
         path.stat()
 
 
-def _mount_of(path: Path) -> str:
-    """Where the disk of a path is mounted; its folder where that is not known or the root."""
-    known = [place for place in _places("/proc/self/mounts") if path.is_relative_to(place)]
-    return max(known, key=len, default=str(path.parent))
+def _asked(look: Callable[[Any], None], path: Path) -> threading.Thread | None:
+    """The thread that looks at a path, where there is no answer for long."""
+    asking = threading.Thread(target=look, args=(path,), daemon=True)
+    asking.start()
+    asking.join(_PATIENCE)
+    return asking if asking.is_alive() else None
 
 
 def _places(table: str) -> list[str]:
@@ -346,12 +343,12 @@ def worth_a_look(entry: Path) -> bool:
 
 def _file(path: Path, seen: set[int]) -> Iterator[Source | Unreadable]:
     try:
-        stat, is_file = path.stat(), path.is_file()
+        stat = path.stat()
     except OSError as error:
         yield Unreadable(path, _reason(path, error))
         return
     # Hard and symbolic links to one file are one video.
-    if is_file and _is_new(stat, seen):
+    if S_ISREG(stat.st_mode) and _is_new(stat, seen):
         yield Source(path=path, kind="file", size=stat.st_size, mtime_ns=stat.st_mtime_ns)
 
 

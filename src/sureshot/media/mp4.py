@@ -21,7 +21,6 @@ import numpy as np
 from av.audio.frame import AudioFrame
 from av.container import OutputContainer
 from av.video.frame import PictureType, VideoFrame
-from av.video.stream import VideoStream
 from jaxtyping import Float32, UInt8
 
 from sureshot.media.frames import flatten, has_alpha
@@ -113,10 +112,21 @@ class _Writer:
     ) -> None:
         self._side = side
         self._mux = container.mux
-        self._matrix = _BT709 if _is_rgb(first.frame) else first.frame.colorspace
-        size = _even_size(first.frame, side)
-        self._size = size[::-1] if _quarter_turns(first.frame) % 2 else size
-        self._video = _video_track(container, first, self._size, self._matrix, side)
+        frame = first.frame
+        is_rgb = frame.format.is_rgb or frame.format.has_palette
+        is_turned = _quarter_turns(frame) % 2
+        self._matrix = _BT709 if is_rgb else frame.colorspace
+        size = _even_size(frame, side)
+        self._size = size[::-1] if is_turned else size
+        track = container.add_stream("libx264", 30, dict(_X264 if side is None else _QUICK))
+        track.width, track.height = self._size
+        track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
+        track.color_range, track.colorspace = _LIMITED, self._matrix
+        track.color_primaries = _BT709 if is_rgb else frame.color_primaries
+        track.color_trc = _BT709 if is_rgb else frame.color_trc
+        if aspect := first.aspect:
+            track.codec_context.sample_aspect_ratio = 1 / aspect if is_turned else aspect
+        self._video = track
         self._lasts: dict[int, int] = {}  # ticks by time; encoders forget how long a frame lasts
         self._audio = None
         if sound is not None:
@@ -171,31 +181,6 @@ class _Writer:
             dst_colorspace=_MATRICES.get(self._matrix) if other else None,
             dst_color_range=_LIMITED,
         )
-
-
-def _video_track(
-    container: OutputContainer,
-    first: Picture,
-    size: tuple[int, int],
-    matrix: int,
-    side: int | None,
-) -> VideoStream:
-    """A track for pictures of this size, with the colours and the pixel shape of the first one."""
-    track = container.add_stream("libx264", 30, dict(_X264 if side is None else _QUICK))
-    track.width, track.height = size
-    track.pix_fmt, track.codec_context.time_base = "yuv420p", Fraction(1, _TICKS)
-    rgb, frame = _is_rgb(first.frame), first.frame
-    track.color_range, track.colorspace = _LIMITED, matrix
-    track.color_primaries = _BT709 if rgb else frame.color_primaries
-    track.color_trc = _BT709 if rgb else frame.color_trc
-    if aspect := first.aspect:
-        turned = _quarter_turns(frame) % 2
-        track.codec_context.sample_aspect_ratio = 1 / aspect if turned else aspect
-    return track
-
-
-def _is_rgb(frame: VideoFrame) -> bool:
-    return frame.format.is_rgb or frame.format.has_palette
 
 
 def _quarter_turns(frame: VideoFrame) -> int:

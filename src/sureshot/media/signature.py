@@ -81,20 +81,14 @@ class Patterns:
         if len(one) > near.size // _DENSE:
             kept = (self._patterns @ self._patterns[chosen].T)[one, place] >= _SAME
             one, place = one[kept], place[kept]
-        other = chosen[place]
-        same = [
-            self._same(one[at : at + _PAIRS], other[at : at + _PAIRS])
-            for at in range(0, len(one), _PAIRS)
-        ]
-        kept = np.concatenate([np.zeros(0, bool), *same])
-        return one[kept], other[kept]
-
-    def _same(
-        self, rows: Int[np.ndarray, " n"], copies: Int[np.ndarray, " n"]
-    ) -> Bool[np.ndarray, " n"]:
-        """Whether frames have the same pattern and the same colours."""
-        products = np.einsum("np,np->n", self._patterns[rows], self._patterns[copies])
-        return (products >= _SAME) & _coloured_alike(self._marks[rows], self._marks[copies])
+        other, same = chosen[place], np.zeros(len(one), bool)
+        for at in range(0, len(one), _PAIRS):
+            some = slice(at, at + _PAIRS)
+            rows, copies = one[some], other[some]
+            products = np.einsum("np,np->n", self._patterns[rows], self._patterns[copies])
+            coloured = _coloured_alike(self._marks[rows], self._marks[copies])
+            same[some] = (products >= _SAME) & coloured
+        return one[same], other[same]
 
 
 def _blocks() -> Float32[np.ndarray, "256 16"]:

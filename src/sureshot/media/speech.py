@@ -2,7 +2,6 @@
 
 import contextlib
 import math
-import os
 from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from importlib import metadata
@@ -27,6 +26,7 @@ from sureshot.errors import (
 from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.lines import Line
 from sureshot.media.video import file_size, picture_stream, reading, start_of
+from sureshot.paths import is_folder_at, is_local_model
 from sureshot.text import plain
 
 _VERSION = 1  # of the reading; a higher one makes indexes hear again
@@ -51,8 +51,8 @@ def why_not(model: str | None) -> str:
     if not model:
         named = option("speech", "small")
         return f"it needs a model: {named} takes one from the hub, or give a local folder"
-    if _is_folder(model):
-        if not os.path.isdir(model):  # noqa: PTH112
+    if is_local_model(model):
+        if not is_folder_at(model):
             return f"there is no folder {plain(model)}"
         missing = [name for name in _FILES if not (Path(model) / name).is_file()]
         if missing:
@@ -66,14 +66,10 @@ def why_not(model: str | None) -> str:
 def stamp(model: str | None) -> str:
     """What speech depends on besides the video itself."""
     parts = [str(_VERSION), f"faster-whisper {metadata.version('faster-whisper')}", str(model)]
-    if model and _is_folder(model):
+    if model and is_local_model(model):
         status = (Path(model) / "model.bin").stat()
         parts += [str(status.st_size), str(status.st_mtime_ns)]
     return "|".join(parts)
-
-
-def _is_folder(model: str) -> bool:
-    return os.path.isdir(model) or model.startswith(("/", "./", "../", "~"))  # noqa: PTH112
 
 
 @cache

@@ -174,11 +174,7 @@ def open_video(
 
 
 def _open_file(
-    source: Source,
-    opened: contextlib.ExitStack,
-    decode: str,
-    gap: float,
-    budget: TimeBudget | None,
+    source: Source, opened: contextlib.ExitStack, decode: str, gap: float, budget: TimeBudget | None
 ) -> Video:
     budget = budget or TimeBudget(file_size(source.path))
     container = opened.enter_context(open_container(source.path, budget))
@@ -434,9 +430,9 @@ def _read_folder(video: Video, files: list[Path], rate: float) -> Iterator[Frame
         except VideoError as error:
             broken.append(VideoError(f"{path.name!r} {error}", transient=error.transient))
             video.note = f"{len(broken)} of {len(files)} frames cannot be read: {broken[0]}"
-            continue
-        heartbeat()
-        yield ImageFrame(number / rate, picture, path)
+        else:
+            heartbeat()
+            yield ImageFrame(number / rate, picture, path)
     if len(broken) == len(files):
         transient = any(error.transient for error in broken)
         raise VideoError(f"holds no frame that can be read: {broken[0]}", transient=transient)

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Hashable, Iterable, Sequence
 from concurrent.futures import Future
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 Key = TypeVar("Key", bound=Hashable)
 Item = TypeVar("Item")
@@ -117,7 +117,7 @@ def stream(
         stuck: gives the last result of an item whose thread is given up; None waits forever.
         patience: seconds without a heartbeat after which a thread is given up.
     """
-    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]] = queue.Queue(waiting)
+    results: queue.Queue[_Message] = queue.Queue(waiting)
     running: set[_Task[Item]] = set()
     stopped = threading.Event()
     todo = iter(items)  # `next` of a sequence is safe in threads
@@ -167,10 +167,14 @@ class _Task(Generic[Item]):
         self.silence = 0.0
 
 
+# What the work on an item gave, or how it ended.
+_Message: TypeAlias = tuple[_Task[Any], Any, BaseException | None]
+
+
 def _put(
-    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]],
+    results: queue.Queue[_Message],
     stopped: threading.Event,
-    task: _Task[Item],
+    task: _Task[Any],
     result: Any,
     end: BaseException | None = None,
 ) -> bool:
@@ -183,11 +187,7 @@ def _put(
     return False
 
 
-def _next(
-    results: queue.Queue[tuple[_Task[Item], Any, BaseException | None]],
-    running: set[_Task[Item]],
-    patience: float,
-) -> tuple[_Task[Item], Any, BaseException | None]:
+def _next(results: queue.Queue[_Message], running: set[_Task[Any]], patience: float) -> _Message:
     """The next result of a running task; those that were given up before are ignored."""
     while True:
         try:

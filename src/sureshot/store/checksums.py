@@ -11,7 +11,7 @@ import os
 import subprocess
 import sys
 import zlib
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -53,38 +53,31 @@ class Checksums:
 
     def add(self, names: Iterable[str], rows: int = -1) -> None:
         """Take files, by their names below the table, as they are now."""
-        lines = [_line(name, seen) for name in names if (seen := self._look(name, rows))]
+        lines = []
+        for name in names:
+            with contextlib.suppress(FileNotFoundError):
+                before = (self._table / name).stat()
+                crc = _crc(self._table / name)
+                lines.append(_line(name, _Seen(crc, before.st_size, before.st_mtime_ns, rows)))
         if lines:  # a last line that a loss of power has cut short must not spoil the first of them
             append_line(self._table / FILE, "\n" + "".join(lines))
 
-    def add_new(self, names: Iterable[str]) -> None:
-        """Take files as they are now, but for those that are known."""
-        self.add(set(names) - self._load().keys())
-
     def forget(self, names: Collection[str]) -> None:
         """Know nothing of some files, nor of any that are gone."""
-        kept = {n: seen for n, seen in self._load().items() if (self._table / n).exists()}
+        kept = {n: seen for n, seen in self.known().items() if (self._table / n).exists()}
         lines = [_line(name, seen) for name, seen in kept.items() if name not in names]
         write_text(self._table / FILE, "".join(lines))
 
     def rows(self, manifest: str) -> int:
         """Rows of a version by the name of its manifest; negative where nothing is known."""
-        return seen.rows if (seen := self._load().get(manifest)) else -1
-
-    def manifests(self) -> list[str]:
-        """Names of the manifests that are known, those of lost versions among them."""
-        return [name for name in self._load() if name.endswith(".manifest")]
-
-    def knows(self, name: str) -> bool:
-        """Whether there is a checksum of a file."""
-        return name in self._load()
+        return seen.rows if (seen := self.known().get(manifest)) else -1
 
     def damaged(self, names: Iterable[str] | None = None, *, thorough: bool = False) -> set[str]:
         """Those of some files, or of all, that are there and are not what was committed.
 
         Only small ones are read, and those whose size or time of change is another one.
         """
-        known, found, left = self._load(), set[str](), _READ_ANYWAY
+        known, found, left = self.known(), set[str](), _READ_ANYWAY
         names, moved = known if names is None else names, []
         for size, name in sorted((known[name].size, name) for name in names if name in known):
             left -= size
@@ -101,23 +94,17 @@ class Checksums:
             self.add(moved)
         return found
 
-    def _load(self) -> dict[str, _Seen]:
-        """What is known by now, also from other processes; the last line on a file counts."""
+    def known(self) -> Mapping[str, _Seen]:
+        """What is known by now of files, those of lost versions among them, by their names."""
         with contextlib.suppress(FileNotFoundError):
             now = (self._table / FILE).stat()
             stamp = now.st_ino, now.st_size, now.st_mtime_ns
             if stamp != self._stamp:
+                # The last line on a file counts.
                 self._known = dict(_parsed((self._table / FILE).read_bytes()))
                 self._stamp = stamp
             return self._known
         return {}
-
-    def _look(self, name: str, rows: int) -> _Seen | None:
-        with contextlib.suppress(FileNotFoundError):
-            before = (self._table / name).stat()
-            crc = _crc(self._table / name)
-            return _Seen(crc, before.st_size, before.st_mtime_ns, rows)
-        return None
 
 
 def _line(name: str, seen: _Seen) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 import pyarrow as pa
 
 from sureshot.errors import StoreError, option
-from sureshot.paths import Shard, absolute, locate
+from sureshot.paths import Shard, absolute, locate, video_id
 from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.lines import Lines, WordsRead
@@ -208,12 +208,14 @@ class Store:
     def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
         """What the index knows of the videos at some paths."""
         with as_store_error(self.location, "read"):
-            return {record.path: record for record in integrity.at_paths(self._tables, paths)}
+            ids = [video_id(path) for path in paths]
+            return {one.path: one for one in integrity.records_with(self._tables, "id", ids)}
 
     def of_sizes(self, sizes: Iterable[int]) -> list[VideoRecord]:
         """The indexed videos that have one of some sizes in bytes."""
         with as_store_error(self.location, "read"):
-            return integrity.of_sizes(self._tables, sizes)
+            found = integrity.records_with(self._tables, "size", [*set(sizes)])
+        return [known for known in found if known.windows]
 
     def lost(self, *, thorough: bool = False) -> list[VideoRecord]:
         """Videos whose windows are not all there as they were written; unreadable files go.
@@ -289,12 +291,10 @@ class Store:
             if finished or name not in known:
                 values[name] = json.dumps({"paths": tops, "finished": finished})
         elif finished:
-            values = {
-                name: None
-                for name in known
-                if name.startswith(_SHARD)
-                and all(_is_below(path, paths) for path in json.loads(known[name])["paths"])
-            }
+            for name in filter(lambda name: name.startswith(_SHARD), known):
+                named = map(from_text, json.loads(known[name])["paths"])
+                if all(any(path.is_relative_to(top) for top in paths) for path in named):
+                    values[name] = None
         self._remember(values)
 
     def missing_shards(self) -> list[str]:
@@ -362,7 +362,7 @@ class Store:
         if not records:
             return
         with self._writing():
-            there = integrity.at_paths(self._tables, [record.path for record in records])
+            there = integrity.records_with(self._tables, "id", [record.id for record in records])
             known = {record.path: record.check_windows for record in there}
             same = [r for r in records if known.get(r.path) == r.check_windows]
             if same:
@@ -490,10 +490,6 @@ class Store:
         self._commits += 1
         if self._commits % _COMPACT_EVERY == 0:
             self.compact()
-
-
-def _is_below(path: str, tops: Iterable[Path]) -> bool:
-    return any(from_text(path).is_relative_to(top) for top in tops)
 
 
 def _on_missing(of: int, paths: Sequence[str], done: set[int]) -> str:

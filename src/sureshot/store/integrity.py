@@ -4,18 +4,16 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sureshot.errors import StoreError
-from sureshot.paths import video_id
 from sureshot.progress import Progress, Silent
 from sureshot.store.locks import write_lock
 from sureshot.store.remote import is_remote
-from sureshot.store.rows import CHECKED, VideoRecord, sound, video_record
+from sureshot.store.rows import CHECKED, VideoRecord, sound, texts_of, video_record
 from sureshot.store.tables import NAMES, Name, Tables, as_store_error, plain_errors
 from sureshot.text import counted, plain
 
@@ -73,17 +71,7 @@ def damaged_videos(tables: Tables) -> list[int]:
     return [row for condition, _ in _parts(tables) for row in records(tables, condition)[1]]
 
 
-def at_paths(tables: Tables, paths: Iterable[Path]) -> list[VideoRecord]:
-    """The videos at some paths that the index knows."""
-    return _records_with(tables, "id", [video_id(path) for path in paths])
-
-
-def of_sizes(tables: Tables, sizes: Iterable[int]) -> list[VideoRecord]:
-    """The indexed videos that have one of some sizes in bytes."""
-    return [known for known in _records_with(tables, "size", [*set(sizes)]) if known.windows]
-
-
-def _records_with(
+def records_with(
     tables: Tables, column: str, values: Sequence[str] | Sequence[int]
 ) -> list[VideoRecord]:
     """Videos that have one of some values in a column.
@@ -175,16 +163,17 @@ def _stored_by_video(tables: Tables, condition: str | None) -> dict[str, StoredO
         return table.to_table(columns=["video", "written_at", "check"], filter=condition)
 
     rows = tables.use("windows", act)
-    rows = rows.set_column(0, "video", rows.column("video").cast(pa.binary()))
     wanted = [("video", "count"), ("check", "sum"), ("written_at", "min"), ("written_at", "max")]
+    found = rows.group_by("video").aggregate(wanted)
+    numbers = found.drop_columns(["video"]).to_pylist()
     return {
-        (row["video"] or b"").decode("utf-8", "replace"): StoredOf(
+        video: StoredOf(
             windows=row["video_count"],
             check=row["check_sum"] or 0,
             oldest=row["written_at_min"] or 0.0,
             newest=row["written_at_max"] or 0.0,
         )
-        for row in rows.group_by("video").aggregate(wanted).to_pylist()
+        for video, row in zip(texts_of(found["video"]), numbers, strict=True)
     }
 
 
@@ -213,11 +202,7 @@ def window_batches(tables: Tables) -> Iterator[pa.Table]:
 
 def _owners(rows: pa.Table) -> set[str]:
     """Ids of videos that windows name, by ``video`` or as part of ``key``."""
-    found: set[str] = set()
-    for name in ("video", "key"):
-        texts = pc.unique(rows.column(name).cast(pa.binary())).to_pylist()
-        found |= {text[:32].decode("ascii", "replace") for text in texts if text}
-    return found
+    return {text[:32] for name in ("video", "key") for text in texts_of(rows[name]) if text}
 
 
 class VectorCheck:
@@ -279,7 +264,8 @@ class ClaimsCheck:
         """Whether as many windows are there as videos have; of few it is looked at which."""
         count = self._tables.count("windows")
         if count > MAX_CHECKED:
-            return count == self._tables.use("videos", _claimed)
+            claims = self._tables.use("videos", lambda t: t.to_table(columns=["windows"]))
+            return count == (pc.sum(claims["windows"]).as_py() or 0)
         return not self._sentences()
 
     def _sentences(self) -> list[str]:
@@ -302,7 +288,3 @@ class ClaimsCheck:
                 f"that right."
             )
         return sentences
-
-
-def _claimed(table: Any) -> int:
-    return int(pc.sum(table.to_table(columns=["windows"]).column("windows")).as_py() or 0)

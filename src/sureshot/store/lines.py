@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import lance
 import numpy as np
 import pyarrow as pa
 from jaxtyping import Float
@@ -33,12 +32,13 @@ from sureshot.store.rows import (
     line_schema,
     sound,
     sum_of_checks,
+    texts_of,
     to_text,
     with_checksums,
 )
 from sureshot.store.tables import Tables, as_store_error, check_rows
 from sureshot.store.vector_search import PARTITIONS, Selection, add_segment, path_is, selected
-from sureshot.store.writing import replacing
+from sureshot.store.writing import replace_rows
 from sureshot.text import counted, plain
 
 _NAME = "words"
@@ -162,8 +162,10 @@ class Lines:
             nearly = MatchQuery(word, "text", fuzziness=_SLIPS)
             texts = [f.line.text for f in self._found(full_text_query=nearly, limit=_ALIKE)]
         else:
+            all_texts = {"columns": ["text"], "filter": "text IS NOT NULL"}
             with as_store_error(self._tables.location, "read"):
-                texts = self._tables.use("lines", _texts)
+                rows = self._tables.use("lines", lambda table: table.to_table(**all_texts))
+            texts = texts_of(rows["text"])  # also those that may be damaged
         return Counter(each for text in texts for each in set(re.findall(_LETTERS, text.lower())))
 
     def trouble(self) -> list[str]:
@@ -255,8 +257,7 @@ class Lines:
         def act(table: Any) -> None:
             new = write_fragments(rows, table, mode="append")
             check_rows(self._tables.location, "lines", new)
-            operation = replacing(table, new, keys)
-            lance.LanceDataset.commit(table, operation, read_version=table.version)
+            replace_rows(table, new, keys)
 
         self._tables.commit("lines", act)
 
@@ -281,8 +282,8 @@ class Lines:
             rows = self._tables.use("lines", act)
         right = sound(rows.drop_columns([n for n in rows.column_names if n in _OF_LANCE]))
         if not right.all():
-            bad = rows.filter(pa.array(~right)).column("path").cast(pa.binary()).to_pylist()
-            self._damaged |= {plain((path or b"?").decode("utf-8", "replace")) for path in bad}
+            bad = texts_of(rows.filter(pa.array(~right))["path"])
+            self._damaged |= {plain(path or "?") for path in bad}
             rows = rows.filter(pa.array(right))
         if "filter" in wanted and len(wanted) == 1:
             rows = rows.sort_by([("start", "ascending"), ("key", "ascending")])
@@ -351,23 +352,14 @@ def _filled(read: WordsRead, columns: dict[str, Any], count: int, schema: pa.Sch
     return pa.table(columns, schema=schema)
 
 
-def _texts(table: Any) -> list[str]:
-    """All lines, also those that may be damaged."""
-    rows = table.to_table(columns=["text"], filter="text IS NOT NULL").column("text")
-    return [text.decode("utf-8", "replace") for text in rows.cast(pa.binary()).to_pylist()]
-
-
 def _key(video: str, source: str) -> str:
     """Key of the row that says what was read; those of lines go on with a number."""
     return f"{video}-{source}-"
 
 
 def _owners(rows: pa.Table) -> Iterator[tuple[str, str]]:
-    """The video and the source of each row, whose texts may be damaged."""
-    columns = (rows.column(name).cast(pa.binary()).to_pylist() for name in ("video", "source"))
-    for owner in zip(*columns, strict=True):
-        video, source = ((text or b"").decode("utf-8", "replace") for text in owner)
-        yield video, source
+    """The video and the source of each row."""
+    return zip(texts_of(rows["video"]), texts_of(rows["source"]), strict=True)
 
 
 def _damaged(table: Any) -> set[tuple[str, str]]:

@@ -112,16 +112,10 @@ def _acquire(
                 continue
             except OSError:  # a file system without locks
                 return None
-            if _is_at(opened, path):
-                stack.enter_context(attempt.pop_all())
-                return True
+            with contextlib.suppress(OSError):  # who had the lock may have deleted the file
+                if os.path.samestat(os.fstat(opened), os.stat(path)):  # noqa: PTH116
+                    stack.enter_context(attempt.pop_all())
+                    return True
     if waited and not make:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
     return None
-
-
-def _is_at(opened: int, path: str) -> bool:
-    """Whether an open file is the one at a path: who had the lock may have deleted it."""
-    with contextlib.suppress(OSError):
-        return os.path.samestat(os.fstat(opened), os.stat(path))  # noqa: PTH116
-    return False

@@ -62,11 +62,6 @@ def parts_of_table(location: str, name: str) -> set[str]:
     return {key.partition("/")[0] for key in keys}
 
 
-def bytes_of(location: str) -> int:
-    """Size of all objects below a place."""
-    return sum(stored.size for stored in ObjectPath(location).below())
-
-
 def delete_tables(location: str, names: tuple[str, ...]) -> None:
     """Delete tables in this order, their versions first: ended midway, they are there or gone."""
     for name in names:
@@ -148,9 +143,10 @@ class Mirror:
 
     def _newest(self, name: str) -> StoredObject | None:
         """The manifest of the newest version of a table."""
-        first = next((self._place / f"{name}.lance" / "_versions").below(limit=1), None)
-        stem = "" if first is None else _stem(first)
-        return first if len(stem) == _DIGITS and stem.isdigit() else None
+        for first in (self._place / f"{name}.lance" / "_versions").below(limit=1):
+            stem = first.key.rpartition("/")[2].removesuffix(".manifest")
+            return first if len(stem) == _DIGITS and stem.isdigit() else None
+        return None
 
     def _copy(self, name: str, manifest: StoredObject) -> bool:
         """Bring a version of a table; whether that fits into the limit."""
@@ -214,10 +210,6 @@ class Mirror:
 def _version(manifest: StoredObject) -> str:
     """What tells a version of a table from all others, those of other indexes included."""
     return f"{manifest.key} {manifest.etag}"
-
-
-def _stem(manifest: StoredObject) -> str:
-    return manifest.key.rpartition("/")[2].removesuffix(".manifest")
 
 
 def _bring(table: ObjectPath, stored: StoredObject, path: Path) -> None:

@@ -29,7 +29,7 @@ from lance.commit import CommitConflictError
 from sureshot.errors import StoreError, option
 from sureshot.files import sync_path
 from sureshot.paths import make_index_folder
-from sureshot.s3 import SCHEME, lance_options, reason_in
+from sureshot.s3 import SCHEME, ObjectPath, lance_options, reason_in
 from sureshot.store import remote
 from sureshot.store.checksums import FILE, Checksums, deadly
 from sureshot.store.rows import Header, is_ours, line_schema, video_schema, window_schema
@@ -190,9 +190,9 @@ class Tables:
         folder = self._folder(name)
         number, path = max(_manifests(folder).items())
         opened = self._open_at(str(folder), number)
-        files = [file for _, file, _ in _files_of_rows(opened)]
-        self._sums[name].add_new([*files, *_index_files(folder, opened)])
-        self._sums[name].add([f"_versions/{path.name}"], rows=opened.count_rows())
+        sums, files = self._sums[name], {file for _, file, _ in _files_of_rows(opened)}
+        sums.add({*files, *_index_files(folder, opened)} - sums.known().keys())
+        sums.add([f"_versions/{path.name}"], rows=opened.count_rows())
 
     def commit(self, name: Name, act: Callable[[Any], None], *, deadly: bool = False) -> None:
         """Do `change` again after commits of others that came between."""
@@ -358,7 +358,7 @@ class Tables:
         """Size of an index; 0 where that cannot be asked."""
         if self._in_s3:
             with as_store_error(self.location, "look at"):
-                return remote.bytes_of(self.location)
+                return sum(stored.size for stored in ObjectPath(self.location).below())
         return sum(
             _size(Path(folder, file)) or 0  # another process may compact
             for name in (() if self._remote else EVERY)
@@ -401,7 +401,7 @@ class Tables:
         newest: Any = None
         broken: Exception | None = None
         # Asked before the folder, to which others add meanwhile.
-        last = max(self._sums[name].manifests(), key=_number, default="")
+        last = max(self._sums[name].known(), key=_number, default="")
         numbers = versions(folder)
         for _ in range(_ATTEMPTS if numbers else 0):
             try:
@@ -448,7 +448,7 @@ class Tables:
             raise ValueError(f"{manifest} of {name} is not what was written")
         with plain_errors():
             opened = self._open_at(str(folder), number)
-            known = self._sums[name].knows(manifest)
+            known = manifest in self._sums[name].known()
             return opened, is_whole(folder, opened) and (known or self._fits(name, opened))
 
     def _fits(self, name: Name, opened: Any) -> bool:

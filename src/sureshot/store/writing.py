@@ -60,11 +60,10 @@ def stage_copies(
         if own and (len(own), sum_of_checks(own)) == (old.windows, old.check_windows):
             made[new.id] = renamed(own, new)
     files = _write(tables, pa.concat_tables(made.values())) if made else ()
+    shared = [{name: getattr(old, name) for name in _SHARED} for old, _ in copies]
     return [
-        _staged(replace(new, **{name: getattr(old, name) for name in _SHARED}), made[new.id], files)
-        if new.id in made
-        else None
-        for old, new in copies
+        _staged(replace(new, **same), made[new.id], files) if new.id in made else None
+        for (_, new), same in zip(copies, shared, strict=True)
     ]
 
 
@@ -108,11 +107,7 @@ def commit(tables: Tables, header: Header, videos: Sequence[StagedVideo]) -> Non
         new = [lance.FragmentMetadata.from_json(file) for file in files]
         old = _of([video.record.id for video in encoded])
 
-        def act(table: Any) -> None:
-            operation = replacing(table, new, old)
-            lance.LanceDataset.commit(table, operation, read_version=table.version)
-
-        tables.commit("windows", act)
+        tables.commit("windows", lambda table: replace_rows(table, new, old))
         tables.sync()
     changed = _changed(tables, [video.record for video in encoded])
     tables.upsert("videos", video_rows([video.record for video in videos], header))
@@ -157,18 +152,19 @@ def uncommitted_files(tables: Tables, name: Name) -> int:
     return len(found)
 
 
-def replacing(table: Any, new: Sequence[Any], old: str) -> Any:
-    """The operation that adds files of rows and takes out rows that meet a condition."""
+def replace_rows(table: Any, new: Sequence[Any], old: str) -> None:
+    """Add files of rows and take out rows that meet a condition, in one commit."""
     rows = table.scanner(columns=[], filter=old, with_row_address=True).to_table()
     touched = sorted({address >> 32 for address in rows.column("_rowaddr").to_pylist()})
-    if not touched:
-        return lance.LanceOperation.Append(new)
     left = {number: table.get_fragment(number).delete(old) for number in touched}
-    return lance.LanceOperation.Update(
-        removed_fragment_ids=[number for number, fragment in left.items() if fragment is None],
-        updated_fragments=[fragment for fragment in left.values() if fragment is not None],
-        new_fragments=new,
-    )
+    operation = lance.LanceOperation.Append(new)
+    if left:
+        operation = lance.LanceOperation.Update(
+            removed_fragment_ids=[number for number, fragment in left.items() if fragment is None],
+            updated_fragments=[fragment for fragment in left.values() if fragment is not None],
+            new_fragments=new,
+        )
+    lance.LanceDataset.commit(table, operation, read_version=table.version)
 
 
 def _check_there(tables: Tables, files: Sequence[str]) -> None:

@@ -170,21 +170,37 @@ def is_ours(metadata: Mapping[bytes, bytes] | None) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class VideoRecord:
-    """What the index knows of one video."""
+    """What the index knows of one video.
 
-    path: Path  # absolute
+    Attributes:
+        path: absolute path of the file or folder of frames.
+        size: bytes when it was indexed, like ``mtime_ns``.
+        digest: of its content, empty where it could not be read.
+        duration: seconds, up to the last frame that could be decoded.
+        windows: how many windows it was cut into; 0 for a failed one.
+        reason: why it failed; empty for an indexed video.
+        transient: whether the failure may go away by itself and is worth another try next time.
+        note: what was wrong with an indexed video, empty if nothing.
+        indexed_at: seconds since the epoch.
+        check_windows: sum of the checksums of its windows, which tells them from older ones.
+        shot: when it was recorded, as `sureshot.media.dates.Shot` has it; empty where the file does
+            not say.
+        shot_from: what of the file says so.
+    """
+
+    path: Path
     kind: Literal["file", "frames"]
-    size: int  # bytes when it was indexed, like ``mtime_ns``
+    size: int
     mtime_ns: int
-    digest: str = ""  # of its content, empty where it could not be read
-    duration: float = 0.0  # seconds, up to the last frame that could be decoded
-    windows: int = 0  # how many it was cut into; 0 for a failed one
-    reason: str = ""  # why it failed; empty for an indexed video
-    transient: bool = False  # whether the failure may go away by itself: it is tried again
-    note: str = ""  # what was wrong with an indexed video
-    indexed_at: float = 0.0  # seconds since the epoch
-    check_windows: int = 0  # sum of the checksums of its windows, which tells them from older ones
-    shot: str = ""  # when it was recorded, see `sureshot.media.dates.Shot`
+    digest: str = ""
+    duration: float = 0.0
+    windows: int = 0
+    reason: str = ""
+    transient: bool = False
+    note: str = ""
+    indexed_at: float = 0.0
+    check_windows: int = 0
+    shot: str = ""
     shot_from: str = ""
 
     @property

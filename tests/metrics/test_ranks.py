@@ -269,6 +269,7 @@ def test_recall_counts_one_rank_at_a_time(ranks):
     found = recall(np.array(ranks))
     for k in (1, 5, 10, 50):
         assert found.at(k) == pytest.approx(100 * sum(r <= k for r in ranks) / len(ranks))
+        assert found.at(float(k)) == found.at(k)
     assert found.median == statistics.median(ranks)
     assert found.mean == pytest.approx(sum(ranks) / len(ranks))
     assert found.n == len(ranks)

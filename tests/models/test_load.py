@@ -408,3 +408,10 @@ def rewrite(folder: Path, change) -> None:
     config = json.loads((folder / CONFIG).read_text("utf-8"))
     change(config)
     (folder / CONFIG).write_text(json.dumps(config), "utf-8")
+
+
+@pytest.mark.parametrize("kind", ["tiny", "small", "bundled"])
+def test_a_folder_that_calls_itself_built_in_is_not_taken_for_it(kind, tmp_path):
+    (tmp_path / CONFIG).write_text(json.dumps({"model_type": kind}))
+    with pytest.raises(ModelError, match=f"Could not load the model in .*type is {kind}"):
+        load_searchable(str(tmp_path), "cpu")

@@ -302,6 +302,9 @@ def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made,
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        ({"owner": np.arange(5)}, "5 owners were given"),
+        ({"scores": np.empty((0, 3)), "owner": np.empty(0, int)}, "one query and one video"),
+        ({"papers": {"u": np.zeros(3)}}, "'u' is not one finite number for each of 80"),
         ({"scores": np.full((80, 80), np.nan)}, "NaN or infinite"),
         ({"papers": {"u": np.full(80, np.inf)}}, "'u' is not one finite number"),
     ],
@@ -372,6 +375,7 @@ def test_temperatures_of_odd_labels_are_finite():
     perfect = fit_temperature(np.eye(4), np.arange(4))
     wrong = fit_temperature(-np.eye(4), np.arange(4))
     assert 0 < perfect < 0.01 < 10 < wrong < np.inf
+    assert 0 < fit_temperature(np.full((3, 4), 0.5), np.arange(3)) < np.inf  # no spread at all
 
 
 @pytest.mark.parametrize("cells", [1 << 22, 7])

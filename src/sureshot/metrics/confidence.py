@@ -183,8 +183,8 @@ def _checked(confidence: PerQuery, outcome: Outcomes) -> tuple[_Numbers, _Number
     values, outcomes = np.asarray(confidence, np.float64), np.asarray(outcome, np.float64)
     if not values.size or values.ndim != 1 or values.shape != outcomes.shape:
         raise SureshotError(
-            f"{values.size} confidences and {outcomes.size} outcomes; give one of each for "
-            "every query, and one query at least."
+            f"Confidences of shape {values.shape} and outcomes of {outcomes.shape}; give one of "
+            "each for every query, and one query at least."
         )
     if np.isnan(values).any() or np.isnan(outcomes).any():
         raise SureshotError("A confidence or an outcome is NaN; leave such a query out or fix it.")

@@ -196,7 +196,7 @@ class Recall:
         """R@k in percent."""
         if k not in (1, 5, 10, 50):
             raise SureshotError(f"R@{k} is not kept here; use 1, 5, 10 or 50, or recall_at.")
-        return getattr(self, f"r{k}")
+        return getattr(self, f"r{int(k)}")
 
 
 def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:

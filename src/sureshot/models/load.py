@@ -200,6 +200,7 @@ class Scorer:
                 `sureshot.models.encoders.experts`).
 
         Raises:
+            ArgumentError: the model was trained on experts and there are none, or it reads none.
             VideoError: one of the videos cannot be read; the message names it.
         """
         self.check_experts(experts)

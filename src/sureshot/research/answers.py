@@ -318,6 +318,7 @@ class AnswerRecipe(RecipeFile, Ranged):
     """One training run.
 
     Attributes:
+        val: the questions a checkpoint is chosen on, by the share that is answered right.
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
         frozen: train the head alone and leave the retrieval model as it is.
@@ -325,10 +326,11 @@ class AnswerRecipe(RecipeFile, Ranged):
             leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
             0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
             a third of the training videos; without the losses it is 29.2 %.
+        training: how weights are fitted. ``metric`` has no meaning here.
     """
 
     train: QuestionRecipe
-    val: ValidationQuestions | None = None  # a checkpoint is chosen by the share that is right
+    val: ValidationQuestions | None = None
     retrieval: Path | None = None
     frozen: bool = False
     system_weight: Annotated[float, Within(0, 1000)] = 0.1
@@ -336,7 +338,6 @@ class AnswerRecipe(RecipeFile, Ranged):
     stem: StemConfig = field(default_factory=StemConfig)
     system: Mapping[str, object] = field(default_factory=dict)
     head: HeadConfig = field(default_factory=HeadConfig)
-    # Its ``metric`` has no meaning here.
     training: TrainingConfig = field(default_factory=lambda: build(TrainingConfig, _DEFAULTS))
 
     def __post_init__(self) -> None:
@@ -514,7 +515,10 @@ def train_answers(
     cache: Path | None = None,
     progress: Progress | None = None,
 ) -> TrainingResult:
-    """Train a model to answer questions; all is as of `sureshot.research.training.run.train`."""
+    """Train a model to answer questions.
+
+    Arguments and errors are those of `sureshot.research.training.run.train`.
+    """
     read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():
         notes = first_notes(progress)
@@ -615,7 +619,7 @@ class Answerer:
     def answer(
         self, questions: Questions, cache: Path | None = None, progress: Progress | None = None
     ) -> tuple[Questions, list[str], Sequence[tuple[str, str]]]:
-        """Those whose video can be read, the likeliest answers; ids and reasons of the others."""
+        """Questions whose video can be read, with likely answers; ids and reasons of the others."""
         features = self.features(questions.split, cache, progress)
         numbers = predict(self.checkpoint.model(), features, self.device)
         given = [self.checkpoint.answers[number] for number in numbers]

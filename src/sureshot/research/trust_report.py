@@ -212,7 +212,7 @@ def fit_temperature(scores: Scores, owner: Owners) -> float:
     """
     below = scores.astype(np.float64)
     below -= below.max(1, keepdims=True)
-    own, spread = below[np.arange(len(below)), owner], np.log(below.std())
+    own, spread = below[np.arange(len(below)), owner], np.log(below.std() or 1.0)
 
     def loss(log_t: float) -> float:
         t = np.exp(log_t)
@@ -521,7 +521,7 @@ def measure(
     """
     papers = papers or {}
     known = {} if about.background is None else {"background": about.background}
-    _check(scores, {**papers, **known})
+    _check(scores, owner, {**papers, **known})
     relevant = owner[:, None] == np.arange(scores.shape[1])
     graded = Graded(
         right=top_is_relevant(scores, relevant),
@@ -672,11 +672,18 @@ def _described(
     return calibration, tuple(warnings)
 
 
-def _check(scores: Scores, papers: Mapping[str, Float[np.ndarray, " measured"]]) -> None:
+def _check(
+    scores: Scores, owner: Owners, papers: Mapping[str, Float[np.ndarray, " measured"]]
+) -> None:
+    if not scores.size or len(owner) != len(scores):
+        raise SureshotError(
+            f"The scores are {scores.shape} and {len(owner)} owners were given; trust needs one "
+            "owner per query, and one query and one video at least."
+        )
     if not np.isfinite(scores).all():
         raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
     for name, values in papers.items():
-        if not np.isfinite(values).all():
+        if len(values) != len(scores) or not np.isfinite(values).all():
             raise SureshotError(
                 f"The uncertainty {name!r} is not one finite number for each of {len(scores)} "
                 "queries."

@@ -34,6 +34,7 @@ def load_encoder(
         patches: False leaves out the patches of frames where that saves time.
     """
     kind = name if name in BUILT_IN else kind_of(name)
+    kind = "" if kind in BUILT_IN and kind != name else kind  # no folder holds a built-in model
     if kind in ("bundled", "bundled-bf16", "bridge", "sureshot-bundled"):
         from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder
 

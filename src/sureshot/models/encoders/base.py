@@ -20,9 +20,6 @@ from sureshot.text import is_empty_word
 if TYPE_CHECKING:
     import torch
 
-if TYPE_CHECKING:
-    pass
-
 _CAPTION_WORD = re.compile(r"[^\W\d_]{2,}")  # as they are counted in captions
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
 Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network

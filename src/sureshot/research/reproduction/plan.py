@@ -410,7 +410,10 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
     of = {name: settings | ({"base": base} if base else {}), named: base}
     label = f"{name}+{named}" if named else name
     first = recipe.train[0]
-    trained = {known: data.get("train", {}) for known, data in plan.get("data", {}).items()}
+    known_data = {
+        known: one for known, one in plan.get("data", {}).items() if isinstance(one, dict)
+    }
+    trained = {known: one.get("train", {}) for known, one in known_data.items()}
     about = case.get("data") or [
         known
         for known, train in trained.items()

@@ -436,7 +436,11 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the tables that the plan has data for would cost, and what cannot be run."""
+    """What the tables that the plan has data for would cost; runs that they share count once.
+
+    Attributes:
+        missing: a sentence for each data set or kind of row that cannot be run.
+    """
 
     tables: tuple[TableCost, ...]
     missing: tuple[str, ...] = ()

@@ -501,15 +501,18 @@ class WeightGroup:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Time and memory that a training run is expected to take.
+    """Time and memory that a training run is expected to take; nothing was written.
 
     Attributes:
-        pairs, steps: per epoch.
+        data: titles of the sets that are trained on.
+        pairs: pairs per epoch, as are ``steps``.
+        groups: the weights, those that stay as they are last.
         decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept. Where
             frames are kept, those of the first epoch.
         kept: bytes that kept frames take on disk, of all epochs; 0 if none are kept.
         redrawn: whether each epoch has frames of its own to decode and keep.
-        seconds: time of a step of ``measured`` pairs, the median of a few after the first.
+        seconds: time of a step, the median of a few after the first.
+        measured: pairs of a measured step.
         encoding: seconds that a frozen encoder takes per video; 0 if it is trained too.
         memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
         hours: time of the whole run, without validation.
@@ -580,7 +583,10 @@ class DryRun:
 def dry_run(
     recipe: str | Path | Recipe, *, settings: Sequence[str] = (), progress: Progress | None = None
 ) -> DryRun:
-    """Read the data of a recipe, build its model, take a few steps, write nothing; as `train`."""
+    """Read the data of a recipe, build its model, take a few steps, write nothing.
+
+    Arguments and errors are those of `train`.
+    """
     read, _ = open_recipe(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
     for split in splits if held is None else [*splits, held]:

@@ -49,6 +49,12 @@ def test_status_counts_and_names_what_failed(db, videos):
     assert contents.to_dict()["failed"] == [{"path": str(path), "reason": reason}]
 
 
+def test_status_says_all_else_where_no_card_may_be_looked_at(db, monkeypatch):
+    monkeypatch.setenv("XDG_DATA_HOME", f"/{'x' * 300}")
+    contents = status(db)
+    assert contents.videos == 2 and "not calibrated" in contents.status
+
+
 def test_there_is_no_status_of_no_index(tmp_path):
     assert not has_index(tmp_path / "none")
     with pytest.raises(StoreError, match="There is no index at"):

@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -49,9 +50,10 @@ class Judgements:
         kept = cls(labels.labels_of_index(place) if file is None else file)
         if isinstance(index, Store) or Store.exists(place):
             store = index if isinstance(index, Store) else Store.open(place)
-            # Of a model without a card percentages are learned from more.
+            # Of a model without a card percentages are learned from more. Not `Path.exists`, which
+            # raises where nothing may be looked at.
             cards = cards_of(store.settings.model, store.fingerprint)
-            kept.needed = JUDGED if any(card.exists() for card in cards) else QUERIES
+            kept.needed = JUDGED if any(map(os.path.exists, cards)) else QUERIES
         return kept
 
     def __len__(self) -> int:

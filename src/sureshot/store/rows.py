@@ -266,6 +266,8 @@ def from_text(text: str) -> Path:
     """The path that `to_text` wrote."""
     if (named := object_path(text)) is not None:
         return named
+    if not re.search("[\uf780-\uf7ff]", text):
+        return Path(text)
     # By way of what Python itself has for such bytes: three in a row may be one of our own letters.
     odd = re.sub("[\uf780-\uf7ff]", lambda found: chr(ord(found[0]) - _ESCAPE + 0xDC00), text)
     return Path(os.fsdecode(odd.encode("utf-8", "surrogateescape")))

@@ -31,7 +31,9 @@ def as_list(given: _Named | Iterable[_Named]) -> list[_Named]:
         >>> as_list("*.gif"), as_list(iter(["a", "b"]))
         (['*.gif'], ['a', 'b'])
     """
-    return [given] if isinstance(given, str | Path) else list(given)
+    if isinstance(given, Iterable) and not isinstance(given, str | Path):
+        return list(given)
+    return [given]
 
 
 def data_dir() -> Path:
@@ -54,7 +56,7 @@ def index_place(db: str | Path | None = None) -> str:
     if db == "":
         raise ArgumentError("The place of the index is empty; name one, or leave it out.")
     place = os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
-    refuse_credentials(place)
+    check_path(place)
     return place
 
 
@@ -165,8 +167,10 @@ def is_local_model(model: str) -> bool:
     return model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
 
 
-def refuse_credentials(path: str | Path) -> None:
-    """Refuse an address with credentials in it."""
+def check_path(path: str | Path) -> None:
+    """Refuse an address with credentials in it, and what is no path."""
+    if not isinstance(path, str | os.PathLike):
+        raise ArgumentError(f"{path!r} is not a path; give text or a Path.")
     text = os.fspath(path)
     if has_credentials(text) and (isinstance(path, Path) or "://" in text):
         raise ArgumentError(
@@ -177,7 +181,7 @@ def refuse_credentials(path: str | Path) -> None:
 
 def _object(path: str | Path) -> ObjectPath | None:
     """The path of an address of object storage; None for any other."""
-    refuse_credentials(path)
+    check_path(path)
     try:
         return object_path(path)
     except ValueError as error:

@@ -2,9 +2,11 @@
 
 import asyncio
 import json
+import math
 import pickle
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import av
@@ -165,11 +167,26 @@ def test_an_option_of_another_kind_is_named(films, options, said) -> None:
         films.search("red", **options)
 
 
+@pytest.mark.parametrize("at", ["soon", math.nan, -1, [1]])
+def test_a_time_that_is_none_is_named(films, library: Library, at) -> None:
+    for asked in (films.like, partial(films.describe, texts="red")):
+        with pytest.raises(ArgumentError, match=r"--at( is|: 'soon' is not a time)"):
+            asked(library.videos / "red.mp4", at=at)
+
+
+@pytest.mark.parametrize("path", [None, 5, ["red.mp4"]])
+def test_what_is_no_path_is_named(films, path) -> None:
+    for asked in (films.like, partial(films.describe, texts="red"), films.lines):
+        with pytest.raises(SureshotError, match=r"is not a path|What to look for is"):
+            asked(path)
+
+
 def test_options_are_numbers_of_any_kind_and_shares_as_they_are_typed(films) -> None:
     answer = films.search("red", limit=np.int64(2), prior=np.float32(0.5), min="0%")
     assert len(answer) == 2 and json.dumps(answer.to_dict())
     video = answer[0].path
     assert films.like(video, at="0:01").hits == films.like(video, at=1).hits
+    assert films.describe(video, "red", at="0:01") == films.describe(video, "red", at=1)
     for query in (None, ["red"], 3):
         with pytest.raises(QueryError, match="give a sentence as text"):
             films.search(query)

@@ -68,8 +68,11 @@ def test_what_two_models_made_is_not_compared(tmp_path):
     assert max(len(repr(shown)) for shown in (one, texts, videos)) < 200
     same = load(f"{made[0]}/../m0", "cpu")  # by another name
     assert same.similarity(texts, one.encode_document(red)).shape == (1, 1)
-    with pytest.raises(ArgumentError, match="one of them is empty"):
-        one.encode_query(["red", " "])
+    for refused in (["red", " "], ["red", None], None, 5):
+        with pytest.raises(ArgumentError, match="is no text to encode; give a sentence"):
+            one.encode_query(refused)
+    with pytest.raises(ArgumentError, match="None is not a path; give text or a Path"):
+        one.encode_document([red, None])
 
 
 # --- what is refused ------------------------------------------------------------------------------

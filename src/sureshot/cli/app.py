@@ -16,7 +16,7 @@ import typer
 
 from sureshot.cli.terminal import MistypedError, drop_output, print_json
 from sureshot.errors import ArgumentError, SureshotError, imports_for
-from sureshot.paths import refuse_credentials
+from sureshot.paths import check_path
 from sureshot.text import plain
 
 _STREAMS = ("stdin", "stdout", "stderr")
@@ -194,7 +194,7 @@ def _refuse_unusable(typed: Sequence[str]) -> None:
     """
     for before, argument in itertools.pairwise(["", *typed]):
         name, is_set, value = argument.partition("=")
-        refuse_credentials(value if name.startswith("--") else argument)
+        check_path(value if name.startswith("--") else argument)
         if name.startswith("--") and is_set and not value:
             raise MistypedError(f"{name} has no value; name one, or leave the option out.")
         if argument == "" and (before.startswith("--") or typed[0] not in _SENTENCES):

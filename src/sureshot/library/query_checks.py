@@ -12,7 +12,7 @@ from collections.abc import Container, Iterator, Sequence
 from datetime import date
 from importlib.resources import files
 
-from sureshot.errors import QueryError, option
+from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.models.encoders.base import Vocabulary
 from sureshot.text import is_empty_word, other_script, plain
@@ -68,6 +68,20 @@ def parse_time(text: str) -> float:
     if len(parts) > 3 or not math.isfinite(seconds):
         raise QueryError(f"{text!r} is not a time; write seconds (90) or a clock time (1:30).")
     return seconds
+
+
+def seconds(given: float | str | None, name: str) -> float | None:
+    """Seconds that an option of a name is given as, as a number or a clock time; None stays."""
+    if isinstance(given, str):
+        try:
+            given = parse_time(given)
+        except QueryError as error:
+            raise ArgumentError(f"{option(name)}: {error}") from None
+    if not (given is None or hasattr(given, "__float__")):
+        raise ArgumentError(f"{option(name)} is {given!r}; give seconds.")
+    if given is not None and not 0 <= given < math.inf:
+        raise ArgumentError(f"{option(name)} is {given:g}; give seconds, 0 or more.")
+    return given
 
 
 def parse_share(text: str) -> float:

@@ -151,13 +151,13 @@ def _source(path: Path) -> Source:
 def _ranked(
     video: str | Path,
     texts: Sequence[str],
-    at: float | None,
+    at: float | str | None,
     encoder: Encoder,
     similarity: Similarity,
     store: Store | IndexSettings,
 ) -> Descriptions:
     """Texts ranked by how well they fit a video; ``store`` is that of `asked_windows`."""
-    texts = as_list(texts)
+    texts, at = as_list(texts), query_checks.seconds(at, "at")
     if not texts:
         raise QueryError("There is no sentence to choose from; give at least one.")
     path = absolute(video)
@@ -236,7 +236,7 @@ def describe(
     video: str | Path,
     texts: Sequence[str],
     *,
-    at: float | None = None,
+    at: float | str | None = None,
     db: str | Path | None = None,
     model: str | None = None,
     device: str | None = None,
@@ -246,7 +246,8 @@ def describe(
     Args:
         video: any video file, photo or folder of frames, indexed or not.
         texts: the sentences to choose from, at least one.
-        at: seconds; None takes the whole video, whose best-fitting window counts.
+        at: seconds, or a clock time such as ``1:30``; None takes the whole video, whose
+            best-fitting window counts.
         db: an index whose model compares; None is the default index of this user, where there is
             one and no model is named.
         model: an encoder or a checkpoint; None is that of the index, else ``bundled``.
@@ -528,7 +529,7 @@ class Searcher:
                 return replace(self.like(file, at=at, sort=sort, **options), query="a picture")
         began = time.perf_counter()
         video_list.check_sort(sort)
-        at = query_checks.parse_time(at) if isinstance(at, str) else at
+        at = query_checks.seconds(at, "at")
         for name in _NO_SHARES:
             if name in options:
                 raise QueryError(
@@ -548,7 +549,7 @@ class Searcher:
         return replace(answer, seconds=time.perf_counter() - began)
 
     def describe(
-        self, video: str | Path, texts: Sequence[str], *, at: float | None = None
+        self, video: str | Path, texts: Sequence[str], *, at: float | str | None = None
     ) -> Descriptions:
         """Sentences ranked by how well they fit a video, see `describe` in this module."""
         self._look()

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from sureshot.errors import ArgumentError, QueryError, option
-from sureshot.library.query_checks import parse_time
+from sureshot.library.query_checks import seconds
 from sureshot.library.results import JSON_SCHEMA, looked_for
 from sureshot.paths import index_place
 from sureshot.store.index import Store
@@ -42,7 +42,7 @@ class VideoFilter:
 
     def videos(self, store: Store) -> Selection | None:
         """The videos of an index that are so; None for all of them."""
-        longer, shorter = _seconds(self.longer, "longer"), _seconds(self.shorter, "shorter")
+        longer, shorter = seconds(self.longer, "longer"), seconds(self.shorter, "shorter")
         since, until = _day(self.since, "since"), _day(self.until, "until")
         if longer is not None and shorter is not None and longer > shorter:
             raise ArgumentError(
@@ -101,19 +101,6 @@ def check_sort(sort: str, other: str = "best") -> None:
     """Refuse an order that is neither by date nor the other one."""
     if sort not in (other, "date"):
         raise ArgumentError(f"{option('sort')} is {plain(sort)!r}; give {other} or date.")
-
-
-def _seconds(length: float | str | None, name: str) -> float | None:
-    if isinstance(length, str):
-        try:
-            length = parse_time(length)
-        except QueryError as error:
-            raise ArgumentError(f"{option(name)}: {error}") from None
-    if not (length is None or hasattr(length, "__float__")):
-        raise ArgumentError(f"{option(name)} is {length!r}; give seconds.")
-    if length is not None and not 0 <= length < math.inf:
-        raise ArgumentError(f"{option(name)} is {length:g}; give seconds, 0 or more.")
-    return length
 
 
 def _day(day: date | str | None, name: str) -> date | None:

@@ -182,8 +182,11 @@ class Scorer:
     def encode_query(self, texts: str | Iterable[str]) -> Embedded:
         """Texts, sentences or single words, as the model compares them; at least one."""
         texts = as_list(texts)
-        if not all(text.strip() for text in texts) or not texts:
-            raise ArgumentError("There are no texts to encode, or one of them is empty.")
+        if not texts:
+            raise ArgumentError("There are no texts to encode; give at least one.")
+        for text in texts:
+            if not isinstance(text, str) or not text.strip():
+                raise ArgumentError(f"{text!r} is no text to encode; give a sentence or a word.")
         how = self.ranking
         parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
         codes = how.join([how.texts(self.encoder.encode_texts(part)) for part in parts])

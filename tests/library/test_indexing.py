@@ -831,6 +831,17 @@ def test_a_name_that_was_removed_as_a_path_is_included_by_that_name(
     assert run_excluding(include=[name]).found == 3
 
 
+def test_not_everything_can_be_excluded(run_excluding, tmp_path) -> None:
+    for refused in ("/", None):
+        with pytest.raises(SureshotError, match=r"would leave out everything|is not a path"):
+            run_excluding(exclude=["raw", refused])
+    assert not (tmp_path / "db").exists()
+    run_excluding()
+    with pytest.raises(QueryError, match=r"^/ would leave out everything"):
+        sureshot.library.remove("/", db=tmp_path / "db", exclude=True)
+    assert status(tmp_path / "db").videos == 3
+
+
 def test_only_what_is_excluded_can_be_included_again(run_excluding) -> None:
     with pytest.raises(QueryError, match=r"b is not excluded; nothing is\."):
         run_excluding(include=["b"])

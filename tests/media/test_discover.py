@@ -380,11 +380,18 @@ def test_paths_are_remembered_from_the_root_on(tmp_path, monkeypatch):
     assert as_pattern("./raw/*.mp4") == str(tmp_path / "raw" / "*.mp4")
     assert as_pattern("~/Videos/") == "/home/me/Videos"
     assert as_pattern("drafts/") == "drafts"
+    assert as_pattern(".") == as_pattern("./") == str(tmp_path)
 
 
 @pytest.mark.parametrize("pattern", ["", "  "])
 def test_an_empty_pattern_is_refused(pattern):
     with pytest.raises(QueryError, match="is empty"):
+        as_pattern(pattern)
+
+
+@pytest.mark.parametrize("pattern", ["/", "//", "/.", "/films/.."])
+def test_a_pattern_of_the_root_is_refused(pattern):
+    with pytest.raises(QueryError, match=f"^{pattern} would leave out everything; give a folder"):
         as_pattern(pattern)
 
 

@@ -13,7 +13,7 @@ from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import Judgements
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
-from sureshot.media.discover import is_away, is_folder
+from sureshot.media.discover import as_pattern, is_away, is_folder
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import absolute, as_list, cache_dir, index_place
 from sureshot.progress import Progress
@@ -211,6 +211,7 @@ def remove(
     """
     # A text is one path: its first letter may be the /, below which everything is.
     tops = [absolute(path) for path in as_list(paths)]
+    patterns = [as_pattern(glob.escape(str(top))) for top in tops] if exclude else []
     store = Store.open(index_place(db))
     records, chosen = store.videos(), dict[Path, VideoRecord]()
     left, wanted = dict.fromkeys(tops), frozenset(tops)
@@ -228,7 +229,7 @@ def remove(
     if left:
         raise QueryError(f"Nothing at or below {next(iter(left))} is indexed; nothing was removed.")
     if exclude:
-        store.set_excluded([glob.escape(str(top)) for top in tops], excluded=True)
+        store.set_excluded(patterns, excluded=True)
     store.remove(list(chosen.values()))
     store.compact()
     forget_films(chosen.values())

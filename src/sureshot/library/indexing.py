@@ -429,7 +429,7 @@ def _include_again(store: Store, patterns: Sequence[str]) -> None:
     """Take patterns, or paths that `sureshot.library.remove` excluded, off what is left out."""
     known = store.excluded()
     chosen = []
-    for pattern in map(as_pattern, patterns):
+    for pattern in patterns:
         written = (pattern, os.fspath(absolute(pattern)))  # `remove` takes a bare name for a path
         names = [name for text in written for name in (text, glob.escape(text)) if name in known]
         names = list(dict.fromkeys(names))
@@ -527,7 +527,7 @@ def index(
     chosen = [expand(path) for path in as_list(paths)]
     if not chosen:
         raise QueryError("Name videos or folders that hold some.")
-    exclude, include = (list(map(str, as_list(given))) for given in (exclude, include))
+    exclude, include = (list(map(as_pattern, as_list(given))) for given in (exclude, include))
     # Before an index is made or a model fetched for a mistyped path. If only some are missing, the
     # others are indexed: a nightly run must not stop at an unplugged drive.
     if not any(map(_is_there, chosen)):
@@ -551,7 +551,7 @@ def index(
         raise ArgumentError(str(error)) from None
     check_words(words, speech)
     if is_new and include:  # before an index is made, whose settings would stay
-        raise _not_excluded(as_pattern(include[0]), ())
+        raise _not_excluded(include[0], ())
     with ExitStack() as held:
         cluster = None if ray is None else held.enter_context(on_ray(ray))
         encoder = load_searchable(settings.model, device, engine)
@@ -559,7 +559,7 @@ def index(
             settings = replace(as_trained(settings, encoder), **given)
         store = Store.create(place, settings, encoder.fingerprint, encoder.dim)
         _include_again(store, include)
-        store.set_excluded([as_pattern(pattern) for pattern in exclude], excluded=True)
+        store.set_excluded(exclude, excluded=True)
         wanted = Wanted.of(store, words, speech)
         packing: Callable[[Sequence[Source]], Packing] | None = None
         pool = None

@@ -16,7 +16,7 @@ from stat import S_ISREG
 from typing import Any, Literal
 
 from sureshot.errors import QueryError, reason_of
-from sureshot.paths import absolute
+from sureshot.paths import absolute, check_path
 from sureshot.s3 import ObjectPath, is_plain_key
 from sureshot.text import composed, plain
 
@@ -391,18 +391,23 @@ def is_folder(path: Path) -> bool:
         return False
 
 
-def as_pattern(text: str) -> str:
+def as_pattern(given: str | Path) -> str:
     """A pattern as an index stores it: a bare name as it is, anything else as an absolute path.
 
     Examples:
         >>> as_pattern("*.gif"), as_pattern("drafts/"), as_pattern("/films/../raw/*")
         ('*.gif', 'drafts', '/raw/*')
     """
-    stripped = text.rstrip(os.sep) if text.strip(os.sep) else text
-    if not stripped.strip():
+    check_path(given)
+    text = os.fspath(given)
+    name = text.rstrip(os.sep)
+    if not text.strip():
         raise QueryError("A pattern of what to leave out is empty; give a name, such as '*.gif'.")
-    named = os.sep not in stripped and not stripped.startswith("~")
-    return stripped if named else str(absolute(stripped))
+    if os.sep not in name and not name.startswith("~") and name.strip("."):
+        return name
+    if not (pattern := str(absolute(name or text))).strip(os.sep):
+        raise QueryError(f"{plain(text)} would leave out everything; give a folder in it.")
+    return pattern
 
 
 _ESCAPED = re.compile(r"\[([*?[])\]")  # a character that is no wildcard

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 from platformdirs import user_cache_path, user_data_path
 
@@ -51,13 +51,25 @@ def cache_dir() -> Path:
     return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
-def index_place(db: str | Path | None = None) -> str:
+class OpenIndex(Protocol):
+    """A `Store` or a `Searcher`."""
+
+    @property
+    def location(self) -> str:
+        """Folder or object-storage URI."""
+
+
+IndexPlace: TypeAlias = str | Path | OpenIndex | None
+
+
+def index_place(db: IndexPlace = None) -> str:
     """Where an index is: at the place named, else at ``$SURESHOT_DB``, else in the data folder."""
-    if db == "":
+    given: Any = getattr(db, "location", db)
+    if given == "":
         raise ArgumentError("The place of the index is empty; name one, or leave it out.")
-    place = os.fspath(db or os.environ.get("SURESHOT_DB") or data_dir() / "index")
+    place = given or os.environ.get("SURESHOT_DB") or data_dir() / "index"
     check_path(place)
-    return place
+    return os.fspath(place)
 
 
 def make_index_folder(location: str | Path) -> None:

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 import sureshot
-from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError
+from sureshot.errors import ArgumentError, QueryError, StoreError, SureshotError, VideoError
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.index import Store
 from tests.encoded import make_store
@@ -213,8 +213,24 @@ def test_settings_may_be_numbers_of_numpy(library: Library, tmp_path: Path) -> N
     assert (settings.frames, settings.scenes, settings.frame_rate) == (3, False, 2.0)
 
 
-def test_a_list_of_videos_takes_an_open_index(films, library: Library) -> None:
-    assert len(sureshot.library.videos(films)) == len(sureshot.library.videos(library.db))
+def test_an_index_is_named_by_its_place_or_given_open(library: Library, tmp_path: Path) -> None:
+    red, db = library.videos / "red.mp4", tmp_path / "db"
+    sureshot.index(red, db=db, model="tiny", workers=1)
+    opened = sureshot.open_index(db)
+    assert sureshot.index(library.videos / "scenes.mp4", db=opened, workers=1).indexed == 1
+    for given in (db, opened, opened.store):
+        assert sureshot.library.has_index(given) and len(sureshot.library.videos(given)) == 2
+        assert sureshot.library.status(given) == sureshot.library.status(db)
+        assert {"index", "disk"} <= {check.name for check in sureshot.library.examine(given)}
+        assert not sureshot.library.forget(given)
+        assert sureshot.library.describe(red, "red", db=given) == opened.describe(red, "red")
+    assert sureshot.library.remove(red, db=opened) == 1 == len(opened)
+    assert [hit.path.name for hit in opened.search("red", limit=1)] == ["scenes.mp4"]
+    assert sureshot.library.reset(opened) and not sureshot.library.has_index(db)
+    with pytest.raises(StoreError, match="There is no index at"):
+        opened.search("red")
+    with pytest.raises(ArgumentError, match="5 is not a path"):
+        sureshot.library.status(5)
 
 
 def test_a_hit_whose_file_went_meanwhile_says_so(tmp_path: Path, films, library: Library) -> None:

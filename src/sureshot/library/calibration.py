@@ -22,8 +22,9 @@ from sureshot.library.labels import (
     write,
 )
 from sureshot.library.search import Searcher, as_searcher
-from sureshot.paths import absolute, index_folder
+from sureshot.paths import IndexPlace, OpenIndex, absolute, index_folder, index_place
 from sureshot.progress import Progress, Silent
+from sureshot.store.index import Store
 from sureshot.text import counted, plain
 from sureshot.trust import fit
 from sureshot.trust.card import Calibration
@@ -32,7 +33,7 @@ from sureshot.trust.card import Calibration
 def calibrate(
     labels: str | Path | None = None,
     *,
-    db: str | Path | Searcher | None = None,
+    db: IndexPlace = None,
     model: str | None = None,
     device: str | None = None,
     skip_unknown: bool = False,
@@ -107,32 +108,31 @@ def calibrate(
     return done
 
 
-def card_of_index(searcher: Searcher) -> Path:
+def card_of_index(index: OpenIndex) -> Path:
     """Where the card of an index is."""
-    location = searcher.store.location
-    place = index_folder(location)
+    place = index_folder(index.location)
     if place is None:
         raise SureshotError(
-            f"The index {location} is in a storage that cannot hold a calibration card. Name a "
-            f"file for it with {option('to')}, or calibrate an index in a folder or in S3."
+            f"The index {index.location} is in a storage that cannot hold a calibration card. Name "
+            f"a file for it with {option('to')}, or calibrate an index in a folder or in S3."
         )
     return place / CARD
 
 
-def forget(searcher: Searcher) -> bool:
+def forget(db: IndexPlace = None) -> bool:
     """Delete the card of an index, so that its model's own is used again; whether there was one.
 
     Labels from elsewhere that it was learned from are forgotten as well; what was judged of the
     index stays.
     """
-    file = card_of_index(searcher)
+    store = Store.open(index_place(db))
+    file = card_of_index(store)
     there = file.exists()
     try:
         file.unlink(missing_ok=True)
-        given_labels_of_index(searcher.store.location).unlink(missing_ok=True)
+        given_labels_of_index(store.location).unlink(missing_ok=True)
     except OSError as error:
         raise SureshotError(f"{file} cannot be deleted: {reason_of(error)}.") from None
-    searcher.refresh_card()
     return there
 
 

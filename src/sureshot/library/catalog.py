@@ -15,7 +15,7 @@ from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
 from sureshot.media.discover import as_pattern, is_away, is_folder
 from sureshot.models.hub_bank import bank_of
-from sureshot.paths import absolute, as_list, cache_dir, index_place
+from sureshot.paths import IndexPlace, absolute, as_list, cache_dir, index_place
 from sureshot.progress import Progress
 from sureshot.settings import to_values
 from sureshot.store.index import Store
@@ -136,13 +136,13 @@ class Contents:
         return f"{size} ({self.bytes / 1e3 / (self.seconds / 60):.0f} kB a minute of video)"
 
 
-def has_index(db: str | Path | None = None) -> bool:
+def has_index(db: IndexPlace = None) -> bool:
     """Whether an index is at a place; None is the default index of this user."""
     return Store.exists(index_place(db))
 
 
 def status(
-    db: str | Path | None = None,
+    db: IndexPlace = None,
     *,
     check: bool = False,
     progress: Progress | None = None,
@@ -199,7 +199,7 @@ def away_sentence(videos: int, folders: Sequence[Path]) -> str:
 def remove(
     paths: str | Path | Sequence[str | Path],
     *,
-    db: str | Path | None = None,
+    db: IndexPlace = None,
     exclude: bool = False,
     alone: bool = False,
 ) -> int:
@@ -250,7 +250,7 @@ def forget_films(records: Iterable[VideoRecord]) -> None:
                 film.unlink(missing_ok=True)
 
 
-def reset(db: str | Path | None = None) -> bool:
+def reset(db: IndexPlace = None) -> bool:
     """Delete a whole index; whether there was one."""
     there = has_index(db)
     with contextlib.suppress(SureshotError):  # one that is damaged goes all the same

@@ -13,7 +13,7 @@ from typing import Literal
 from sureshot.errors import RESEARCH, SureshotError, install_command, is_installed, option
 from sureshot.models.encoders import kind_of
 from sureshot.models.huggingface import cache_folder, is_checkpoint
-from sureshot.paths import absolute, absolute_model, index_place
+from sureshot.paths import IndexPlace, absolute, absolute_model, index_place
 from sureshot.text import counted
 
 _CODECS = ("h264", "hevc", "vp9", "av1", "mpeg4", "mpeg2video", "prores", "gif")
@@ -48,7 +48,7 @@ class Check:
     fix: str = ""
 
 
-def examine(db: str | Path | None = None, model: str | None = None) -> list[Check]:
+def examine(db: IndexPlace = None, model: str | None = None) -> list[Check]:
     """Look at all that an installation needs, in the order a person would ask.
 
     Args:

@@ -47,6 +47,7 @@ from sureshot.models.encoders.base import Encoder
 from sureshot.models.load import load_searchable
 from sureshot.paths import (
     WHOLE,
+    IndexPlace,
     Shard,
     absolute,
     absolute_model,
@@ -450,7 +451,7 @@ _MOST_THREADS = 64
 def index(
     paths: str | Path | Sequence[str | Path],
     *,
-    db: str | Path | None = None,
+    db: IndexPlace = None,
     model: str | None = None,
     device: str | None = None,
     engine: str | None = None,
@@ -480,7 +481,7 @@ def index(
 
     Args:
         paths: videos, folders of videos, folders of numbered frames; one or several.
-        db: folder or object-storage URI of the index; None is the default index of this user.
+        db: place of the index, or an open one; None is the default index of this user.
         model: ``bundled``, a folder or the name of a model on the hub.
         device: torch device; None takes a GPU where there is one.
         engine: ``onnxruntime``, ``openvino`` or ``torch``; None takes the first that works.

@@ -16,7 +16,7 @@ from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, as_searcher
 from sureshot.library.video_list import VideoFilter
-from sureshot.paths import absolute, as_list, expand, index_place
+from sureshot.paths import IndexPlace, absolute, as_list, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store
 from sureshot.text import counted, plain, printable
@@ -192,7 +192,7 @@ def judge(
     ask_more: Callable[[int], Verdict] = lambda shown: "unknown",
     begin: Callable[[str, int, int], None] = lambda query, number, total: None,
     to: str | Path | None = None,
-    db: str | Path | Searcher | None = None,
+    db: IndexPlace = None,
     model: str | None = None,
     device: str | None = None,
     limit: int = 3,
@@ -222,8 +222,7 @@ def judge(
             or is of something else.
     """
     searcher = db if isinstance(db, Searcher) else None
-    index = db.store if isinstance(db, Searcher) else index_place(db)
-    kept = Judgements.of_index(index, to)
+    kept = Judgements.of_index(index_place(db), to)
     left = kept.left(as_list(queries))
     interrupted = False
     try:

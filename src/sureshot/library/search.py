@@ -34,7 +34,7 @@ from sureshot.models.encoders.base import (
 from sureshot.models.hub_bank import bank_of
 from sureshot.models.load import load_searchable
 from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
-from sureshot.paths import absolute, absolute_model, as_list, index_place
+from sureshot.paths import IndexPlace, absolute, absolute_model, as_list, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
@@ -212,12 +212,13 @@ def _row(features: TextFeatures, row: int) -> TextFeatures:
 
 
 def open_index(
-    db: str | Path | None = None, *, model: str | None = None, device: str | None = None
+    db: IndexPlace = None, *, model: str | None = None, device: str | None = None
 ) -> "Searcher":
     """Open an index for searching.
 
     Args:
-        db: folder or object-storage URI; None is the default index of this user.
+        db: folder or object-storage URI, or an index that is open; None is the default index of
+            this user.
         model: the encoder or the checkpoint, needed only where the recorded one has moved (a local
             folder); it must be the one that wrote the index.
         device: torch device; None takes a GPU where there is one.
@@ -237,7 +238,7 @@ def describe(
     texts: Sequence[str],
     *,
     at: float | str | None = None,
-    db: str | Path | None = None,
+    db: IndexPlace = None,
     model: str | None = None,
     device: str | None = None,
 ) -> Descriptions:
@@ -262,7 +263,7 @@ def describe(
     from sureshot.library.encoding import as_trained
 
     if db is not None or (model is None and Store.exists(index_place())):
-        return open_index(db, model=model, device=device).describe(video, texts, at=at)
+        return as_searcher(db, model, device).describe(video, texts, at=at)
     name = absolute_model(model) if model else IndexSettings().model
     encoder = load_searchable(name, device)
     settings = as_trained(IndexSettings(model=name), encoder)
@@ -270,9 +271,7 @@ def describe(
     return _ranked(video, texts, at, encoder, how, settings)
 
 
-def as_searcher(
-    db: "str | Path | Searcher | None", model: str | None, device: str | None
-) -> "Searcher":
+def as_searcher(db: IndexPlace, model: str | None, device: str | None) -> "Searcher":
     """An index that may be open already; else as `open_index`."""
     return db if isinstance(db, Searcher) else open_index(db, model=model, device=device)
 
@@ -294,6 +293,11 @@ class Searcher:
         self._turn = threading.Lock()
         self._use(store)
         self.refresh_card()
+
+    @property
+    def location(self) -> str:
+        """Where the index is."""
+        return self.store.location
 
     def _use(self, store: Store) -> None:
         self.store = store

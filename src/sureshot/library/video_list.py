@@ -8,19 +8,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.library.query_checks import seconds
 from sureshot.library.results import JSON_SCHEMA, looked_for
-from sureshot.paths import index_place
+from sureshot.paths import IndexPlace, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
 from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
 from sureshot.text import counted, duration, plain, printable
-
-if TYPE_CHECKING:
-    from sureshot.library.search import Searcher
 
 Sort: TypeAlias = Literal["best", "date"]
 _SHOWN = 10  # videos of a page in its `repr`
@@ -182,7 +179,7 @@ class VideoPage:
 
 
 def videos(
-    db: "str | Path | Store | Searcher | None" = None,
+    db: IndexPlace = None,
     *,
     folder: str | Selection | None = None,
     longer: float | str | None = None,
@@ -194,15 +191,12 @@ def videos(
     """All videos of an index, or those that fit, failed ones among them.
 
     Args:
-        db: folder or object-storage URI, or an open index; None is the default index of this user.
+        db: place of the index, or an open one; None is the default index of this user.
         sort: by ``path``, or by ``date``, the newest first.
 
     The others are those of `Searcher.search`. Failed videos have no length that could fit.
     """
-    if db is None or isinstance(db, str | Path):
-        store = Store.open(index_place(db))
-    else:
-        store = db if isinstance(db, Store) else db.store
+    store = db if isinstance(db, Store) else Store.open(index_place(db))
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)

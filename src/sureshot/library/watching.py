@@ -36,7 +36,7 @@ from sureshot.media.discover import (
     worth_a_look,
 )
 from sureshot.media.subtitles import FOLDERS, SUFFIXES
-from sureshot.paths import absolute, as_list, exists_at, index_place
+from sureshot.paths import IndexPlace, absolute, as_list, exists_at, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
@@ -53,7 +53,7 @@ _LOST = "\ufffd"  # in the place of what is not UTF-8 in a name that is reported
 def watch(
     paths: str | Path | Sequence[str | Path],
     *,
-    db: str | Path | None = None,
+    db: IndexPlace = None,
     settle: float = 10.0,
     every: float = 600.0,
     prune: bool = True,
@@ -67,7 +67,7 @@ def watch(
 
     Args:
         paths: folders, which need not be there yet; one or several.
-        db: folder or object-storage URI of the index; None is the default index of this user.
+        db: place of the index, or an open one; None is the default index of this user.
         settle: seconds for which a new file must not change before it is indexed.
         every: seconds after which everything is looked at, whatever was reported; of object storage
             nothing ever is.
@@ -103,7 +103,7 @@ class Watcher:
     def __init__(
         self,
         tops: Sequence[Path],
-        db: str | Path | None,
+        db: IndexPlace,
         *,
         settle: float,
         every: float,

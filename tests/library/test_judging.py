@@ -139,6 +139,10 @@ def test_what_was_judged_is_shown_where_its_video_is_now(tmp_path):
     (label,) = current([kept.of("red")], open_index(tmp_path / "db").store)
     (moment,) = label.moments
     assert (moment.video.name, moment.right, moment.end) == ("c.mp4", True, 1.0)
+    coloured(tmp_path / "v" / "c.mp4", ["green"], seconds=2)
+    index(str(tmp_path / "db"), tmp_path / "v")
+    (replaced,) = current([label], open_index(tmp_path / "db").store, keep_gone=True)
+    assert replaced.moments == (moment,)  # with the digest of what was judged
     (tmp_path / "v" / "c.mp4").unlink()
     sureshot.index(tmp_path / "v", db=tmp_path / "db", prune=True)
     store = open_index(tmp_path / "db").store

@@ -301,7 +301,7 @@ def judge_moments(
 
 
 def current(judged: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
-    """Labels with the paths and digests that their videos have in an index now.
+    """Labels with the paths that their videos have in an index now, and digests where none were.
 
     Args:
         keep_gone: whether moments of videos that are not in the index any longer stay.

@@ -439,7 +439,7 @@ class Names:
             if (path := self.find(moment)) is None:
                 moments |= {moment: moment.video} if keep_gone else {}
                 continue
-            now = replace(moment, video=path, digest=self._digests[path])
+            now = replace(moment, video=path, digest=moment.digest or self._digests[path])
             # What was said of the same video by another name, as before it was moved.
             for old, name in list(moments.items()):
                 if name != moment.video and _overrules(now, old):

@@ -18,7 +18,8 @@ from sureshot.datasets.split import Caption, Item, Split
 from sureshot.library.indexing import index
 from sureshot.library.search import open_index
 from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.models.hub_bank import FILE, Bank
+from sureshot.models.hub_bank import Bank
+from sureshot.models.huggingface import BANK
 from sureshot.models.load import Scorer
 from sureshot.research.features import SplitFeatures, extract
 from sureshot.research.scores import background, ranking, similarity, stored_videos
@@ -97,7 +98,7 @@ def banked(request, plain, features, tmp_path, monkeypatch) -> Case:
         source="a test",
     ).save(home)
     yield Case(sureshot.load(scorer.name, "cpu"), plain.db)
-    (home / FILE).unlink()
+    (home / BANK).unlink()
 
 
 def searched(case: Case, split: Split) -> Float[np.ndarray, "texts videos"]:

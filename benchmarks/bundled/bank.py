@@ -17,7 +17,8 @@ from benchmarks import data
 from benchmarks.bundled.items import Item, training
 from sureshot.datasets import Caption, Split, load_split
 from sureshot.datasets import Item as Listed
-from sureshot.models.hub_bank import BUNDLED, FILE
+from sureshot.models.hub_bank import BUNDLED
+from sureshot.models.huggingface import BANK
 from sureshot.models.load import load
 from sureshot.research.features import extract
 from sureshot.research.training.hub_correction import VIDEOS, fit_hub_bank
@@ -32,7 +33,7 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args()
     if options.write:
-        (BUNDLED / FILE).unlink(missing_ok=True)  # of another head, with which nothing would load
+        (BUNDLED / BANK).unlink(missing_ok=True)  # of another head, with which nothing would load
     root, scorer = data.folder("msrvtt"), load("bundled")
     videos = load_split(
         "msrvtt", "val", root, ids=root / "split_val.txt", label="1k-A frame subset"

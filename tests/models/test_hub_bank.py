@@ -9,7 +9,8 @@ from safetensors.numpy import load_file, save_file
 from sureshot.errors import ModelError
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
+from sureshot.models.hub_bank import Bank, bank_of, home_of
+from sureshot.models.huggingface import BANK
 from sureshot.research.training.hub_correction import encode_captions
 
 MASK = np.array([[True, True], [True, False]] * 3)
@@ -27,7 +28,7 @@ def bank(request):
 
 def test_it_is_read_as_it_was_written(bank, tmp_path):
     path = bank.save(tmp_path)
-    assert path == tmp_path / FILE
+    assert path == tmp_path / BANK
     read = Bank.load(tmp_path, "abc")
     assert read is not None
     for name in ("sentence", "words", "mask", "truncated"):
@@ -38,7 +39,7 @@ def test_it_is_read_as_it_was_written(bank, tmp_path):
     assert read.title == bank.title
     assert bank.title == "hub correction (k=2, weight 0.5; 5 captions of captions of a test)"
     assert read.digest == bank.digest
-    assert [file.name for file in tmp_path.iterdir()] == [FILE]
+    assert [file.name for file in tmp_path.iterdir()] == [BANK]
 
 
 def test_another_bank_has_another_digest(bank):
@@ -87,7 +88,7 @@ def test_one_of_another_model_or_a_damaged_one_is_refused(bank, tmp_path):
 
 
 def test_a_folder_that_cannot_be_written_is_named(bank, tmp_path):
-    with pytest.raises(ModelError, match=f"{tmp_path / 'nowhere' / FILE} cannot be written"):
+    with pytest.raises(ModelError, match=f"{tmp_path / 'nowhere' / BANK} cannot be written"):
         bank.save(tmp_path / "nowhere")
 
 

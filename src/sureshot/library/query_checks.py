@@ -14,11 +14,10 @@ from importlib.resources import files
 
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.models.encoders import Encoder, TextFeatures
-from sureshot.models.encoders.base import Vocabulary
-from sureshot.text import is_empty_word, other_script, plain
+from sureshot.models.encoders.base import Vocabulary, seen_words
+from sureshot.text import other_script, plain
 
 _LONGEST = 100_000  # characters of a query that are looked at
-_WORD = re.compile(r"[^\W\d_]{2,}")
 # Endings that may be exchanged for one another, or for none, in a word that is the same.
 _EXCHANGED = [*itertools.product(("", "s", "es", "ed", "ing", "er"), repeat=2)]
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
@@ -125,7 +124,7 @@ def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...
         >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
         (((), True), ((), True))
     """
-    words = [word for word in _WORD.findall(text) if not is_empty_word(word.lower())]
+    words = seen_words(text)
     unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
     return unknown, len(unknown) == len(set(words))
 

@@ -204,10 +204,7 @@ class Sentences:
 
 def _row(features: TextFeatures, row: int) -> TextFeatures:
     """One of several texts, without the padding that the longest of them brought."""
-    real = int(features.mask[row].nonzero()[0][-1]) + 1
-    arrays = ((field.name, getattr(features, field.name)) for field in fields(features))
-    chosen: dict[str, Any] = {name: a if a is None else a[[row]] for name, a in arrays}
-    one = TextFeatures(**chosen)
+    one, real = features.part([row]), int(features.mask[row].nonzero()[0][-1]) + 1
     return replace(one, words=one.words[:, :real], mask=one.mask[:, :real])
 
 

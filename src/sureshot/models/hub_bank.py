@@ -29,7 +29,6 @@ from sureshot.models import encoders
 from sureshot.models.encoders.base import TextFeatures
 from sureshot.models.huggingface import BANK, checkpoint_folder
 
-FILE = BANK
 BUNDLED = Path(encoders.__file__).parent  # what belongs to the bundled model
 NEAREST = 4  # videos from elsewhere that are averaged
 _NAMES = ("model", "source", "k", "weight")
@@ -84,7 +83,7 @@ class Bank:
 
     def save(self, folder: str | Path) -> Path:
         """Write it next to the model."""
-        path = Path(folder) / FILE
+        path = Path(folder) / BANK
         try:
             with replace_file(path) as fresh:
                 fresh.write_bytes(save(self._arrays(), self._notes()))
@@ -95,7 +94,7 @@ class Bank:
     @classmethod
     def load(cls, folder: str | Path, model: str) -> "Bank | None":
         """The bank of a model; None if it has none."""
-        path = Path(folder) / FILE
+        path = Path(folder) / BANK
         if not path.is_file():
             return None
         try:

@@ -38,8 +38,8 @@ from sureshot.models.encoders.base import (
     with_cells,
 )
 from sureshot.models.encoders.experts import Experts, pack, read_experts
-from sureshot.models.hub_bank import FILE, Bank, bank_of, home_of
-from sureshot.models.huggingface import WEIGHTS, is_checkpoint
+from sureshot.models.hub_bank import Bank, bank_of, home_of
+from sureshot.models.huggingface import BANK, WEIGHTS, is_checkpoint
 from sureshot.models.similarity import (
     HubCorrected,
     MeanFrames,
@@ -368,7 +368,7 @@ def load(name: str | Path, device: str | None = None, *, revision: str | None = 
     scorer = _without_bank(str(name), device)
     place = scorer.name if scorer.name in BUILT_IN else absolute_model(scorer.name)
     home = home_of(place)
-    if scorer.searchable is None or home is None or not (home / FILE).is_file():
+    if scorer.searchable is None or home is None or not (home / BANK).is_file():
         return scorer
     return replace(scorer, bank=bank_of(place, scorer.fingerprint))
 

@@ -36,7 +36,7 @@ from sureshot.store.rows import (
     video_rows,
     window_rows,
 )
-from sureshot.store.tables import Tables, as_store_error
+from sureshot.store.tables import Tables, as_store_error, state_of
 from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
 from sureshot.store.writing import StagedVideo
 from sureshot.text import composed, counted, listed, plain, printable
@@ -187,9 +187,7 @@ class Store:
         """
 
         def act(table: Any) -> tuple[int, Any]:
-            # An index that was made again in the same place has the same numbers of versions.
-            files = (part.path for one in table.get_fragments() for part in one.data_files())
-            if (now := hash((table.version, *files))) == known:
+            if (now := state_of(table)) == known:
                 return now, None
             return now, table.to_table(columns=["path"], filter="windows > 0")["path"]
 

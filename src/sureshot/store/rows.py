@@ -29,8 +29,8 @@ from sureshot.errors import ModelError, StoreError, SureshotError, option
 from sureshot.media.dates import VideoDate, video_date
 from sureshot.media.signature import SIZE
 from sureshot.models.encoders.base import VideoFeatures, mean_pool
-from sureshot.models.hub_bank import FILE, bank_of, home_of
-from sureshot.models.huggingface import is_checkpoint
+from sureshot.models.hub_bank import bank_of, home_of
+from sureshot.models.huggingface import BANK, is_checkpoint
 from sureshot.models.similarity import HubCorrected, MeanFrames
 from sureshot.paths import video_id
 from sureshot.s3 import object_path
@@ -576,7 +576,7 @@ def query_vector(
 def _correction(model: str, fingerprint: str) -> HubCorrected | None:
     """The hub correction of an encoder alone; None where there is none that can be used."""
     home = home_of(model)
-    if home is None or not (home / FILE).is_file():
+    if home is None or not (home / BANK).is_file():
         return None
     try:
         bank = None if is_checkpoint(home) else bank_of(model, fingerprint)

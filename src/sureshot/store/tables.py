@@ -518,6 +518,12 @@ def _files_of_rows(opened: Any) -> Iterator[tuple[int, str, int | None]]:
             yield fragment.fragment_id, deleted, None
 
 
+def state_of(opened: Any) -> int:
+    """A number that tells one state of a table from another in this process."""
+    # An index that was made again in the same place has the same numbers of versions.
+    return hash((opened.version, *_files_of_rows(opened)))
+
+
 def _index_files(table: Path, opened: Any) -> Iterator[str]:
     """Files of the indexes of a version."""
     if not (table / "_indices").is_dir():

@@ -22,7 +22,7 @@ from sureshot.store.rows import (
     stored_windows,
     to_text,
 )
-from sureshot.store.tables import Name, Tables, as_store_error, check_written
+from sureshot.store.tables import Name, Tables, as_store_error, check_written, state_of
 from sureshot.text import listed, plain, printable
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
@@ -89,7 +89,7 @@ class Finder:
         self._vectors = VectorCheck()
         self._claims = ClaimsCheck(tables)
         self._damaged: tuple[int, frozenset[str]] = (0, frozenset())  # of a version: paths
-        self._all: tuple[tuple[Any, ...], StoredWindows | None] = ((), None)  # of a version
+        self._all: tuple[int, StoredWindows | None] = (0, None)  # of a state
 
     def nearest(
         self,
@@ -146,9 +146,7 @@ class Finder:
         """
 
         def act(table: Any) -> StoredWindows | None:
-            # An index that was made again in the same place has the same numbers of versions.
-            files = [part.path for one in table.get_fragments() for part in one.data_files()]
-            (state, known), now = self._all, (table.version, *files)
+            (state, known), now = self._all, state_of(table)
             if state == now and (known is None or len(known.keys) <= limit):
                 return known
             found = None

@@ -16,7 +16,7 @@ from sureshot.models.systems.hit import HiT, HitConfig
 from sureshot.models.systems.xpool import XPool, XPoolConfig
 from sureshot.research.evaluation import evaluate
 from sureshot.research.synthetic import best_recall, write_dataset
-from sureshot.research.training.encoder_tuning import TunedClip, TunedSmall, _pooled
+from sureshot.research.training.encoder_tuning import TunedClip, TunedSmall
 from sureshot.research.training.optim import groups
 from sureshot.research.training.run import train
 from sureshot.research.training.step import StepOptions, gradients, update
@@ -77,7 +77,7 @@ def test_tokens_are_those_of_the_frozen_encoder(tuned):
 @pytest.mark.parametrize("count", [4, 9, 16, 49, 50])
 def test_patches_are_pooled_as_those_of_features(count):
     patches = np.random.default_rng(count).normal(size=(2, count, 3)).astype(np.float32)
-    found = _pooled(torch.from_numpy(patches)).numpy()
+    found = pool_grid(torch.from_numpy(patches), stack=torch.stack).numpy()
     np.testing.assert_allclose(found, pool_grid(patches, 3), rtol=1e-5, atol=1e-6)
 
 

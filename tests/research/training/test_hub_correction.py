@@ -9,7 +9,8 @@ from sureshot.datasets import load_split
 from sureshot.metrics.intervals import Interval
 from sureshot.models.encoders.base import VideoFeatures
 from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.models.hub_bank import FILE, Bank
+from sureshot.models.hub_bank import Bank
+from sureshot.models.huggingface import BANK
 from sureshot.models.load import load, load_searchable
 from sureshot.models.similarity import similarity_for
 from sureshot.research.features import extract
@@ -167,7 +168,7 @@ def test_videos_of_several_data_sets_are_kept(place, val, tmp_path, monkeypatch,
 def test_a_system_that_cannot_be_searched_with_gets_none(place, val, tmp_path):
     folder = saved(tmp_path / "model", "ce", "none")
     assert save(folder, [split(place, "train")], val) == ""
-    assert not (folder / FILE).exists() and load(str(folder), "cpu").bank is None
+    assert not (folder / BANK).exists() and load(str(folder), "cpu").bank is None
 
 
 def test_a_training_on_two_data_sets_keeps_videos_of_both(place, tmp_path):
@@ -195,4 +196,4 @@ def test_a_training_tells_what_it_found_and_replaces_what_was_there(place, tmp_p
     assert Bank.load(done.folder, load_searchable(str(done.folder)).fingerprint) is not None
     done = run(sure(None))
     assert done.notes[-1].startswith("no hub correction")
-    assert not (done.folder / FILE).exists()
+    assert not (done.folder / BANK).exists()

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
@@ -20,7 +20,6 @@ from sureshot.text import is_empty_word
 if TYPE_CHECKING:
     import torch
 
-_CAPTION_WORD = re.compile(r"[^\W\d_]{2,}")  # as they are counted in captions
 Images = UInt8[np.ndarray, "frames height width 3"]  # RGB, as decoded
 Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
 
@@ -44,8 +43,14 @@ class Vocabulary:
         nothing of a picture do not count.
         """
         every = 4 * max(self.captions.values(), default=1)
-        words = [word for word in _CAPTION_WORD.findall(text.lower()) if not is_empty_word(word)]
+        words = seen_words(text.lower())
         return sum(math.log((self.captions.get(word, 0) + 1) / every) for word in words)
+
+
+def seen_words(text: str) -> list[str]:
+    """Words as they are counted in captions, without those that say nothing of a picture."""
+    words = re.findall(r"[^\W\d_]{2,}", text)
+    return [word for word in words if not is_empty_word(word.lower())]
 
 
 def shares(
@@ -58,7 +63,17 @@ def shares(
 
 
 @dataclass(frozen=True, slots=True)
-class TextFeatures:
+class _Rows:
+    """Arrays that have a row for each of the same things."""
+
+    def part(self, rows: slice | Sequence[int] | Int[np.ndarray, " chosen"]) -> Self:
+        """Some of them."""
+        arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
+        return replace(self, **{n: a[rows] for n, a in arrays.items() if a is not None})
+
+
+@dataclass(frozen=True, slots=True)
+class TextFeatures(_Rows):
     """Texts as an encoder sees them, in the space it shares with frames; padding is zero.
 
     Attributes:
@@ -77,7 +92,7 @@ class TextFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class FrameFeatures:
+class FrameFeatures(_Rows):
     """Frames as an encoder sees them, without padding: rows are frames of one or many videos.
 
     Attributes:
@@ -92,7 +107,7 @@ class FrameFeatures:
 
 
 @dataclass(frozen=True, slots=True)
-class VideoFeatures:
+class VideoFeatures(_Rows):
     """Videos (or windows of videos): their `FrameFeatures`, padded with zeros.
 
     ``experts`` and ``which`` are what `sureshot.models.encoders.experts.pack` gives; None without.
@@ -117,11 +132,6 @@ class VideoFeatures:
             backbone=np.zeros((videos, longest, 0), frames.dtype),
             mask=mask,
         )
-
-    def part(self, rows: slice | Int[np.ndarray, " chosen"]) -> "VideoFeatures":
-        """Some of the videos."""
-        arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
-        return replace(self, **{n: a[rows] for n, a in arrays.items() if a is not None})
 
 
 @runtime_checkable
@@ -207,9 +217,7 @@ def encode_together(encoder: Encoder, videos: Sequence[Prepared]) -> list[FrameF
         features = encoder.encode_frames(np.concatenate([videos[row] for row in rows]))
         ends = np.cumsum([len(videos[row]) for row in rows])
         for row, end in zip(rows, ends, strict=True):
-            own = slice(end - len(videos[row]), end)
-            parts = {f.name: getattr(features, f.name)[own] for f in fields(features)}
-            found[row] = FrameFeatures(**parts)
+            found[row] = features.part(slice(end - len(videos[row]), end))
     return [found[row] for row in range(len(videos))]
 
 
@@ -252,20 +260,23 @@ def unit_vectors(x: Float[np.ndarray, "*n dim"]) -> Float[np.ndarray, "*n dim"]:
 
 
 def pool_grid(
-    patches: Float[np.ndarray, "frames patches dim"], side: int = PATCH_GRID
-) -> Float[np.ndarray, "frames cells dim"]:
+    patches: Float[Any, "frames patches dim"],
+    side: int = PATCH_GRID,
+    stack: Callable[[list[Any], int], Any] = np.stack,
+) -> Float[Any, "frames cells dim"]:
     """Mean of the patches in each cell of a ``side`` x ``side`` grid, row by row.
 
     Patches that do not form a square, or no more than the grid has cells, come back as they are.
+    They may be a tensor, with `torch.stack`.
     """
     frames, count, dim = patches.shape
     across = round(count**0.5)
     if across * across != count or across <= side:
         return patches
     square = patches.reshape(frames, across, across, dim)
-    rows = [part.mean(1) for part in np.array_split(square, side, axis=1)]
-    cells = [part.mean(1) for row in rows for part in np.array_split(row, side, axis=1)]
-    return np.stack(cells, axis=1)
+    parts = [slice(part[0], part[-1] + 1) for part in np.array_split(range(across), side)]
+    rows = [square[:, part].mean(1) for part in parts]
+    return stack([row[:, part].mean(1) for row in rows for part in parts], 1)
 
 
 Cells = Literal["none", "coarse", "whole"]  # no patches of a frame, a grid of them, or all

@@ -19,14 +19,14 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from jaxtyping import Float, Shaped
+from jaxtyping import Shaped
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import write_json
 from sureshot.models.encoders import Encoder
-from sureshot.models.encoders.base import PATCH_GRID, Cells
+from sureshot.models.encoders.base import Cells, pool_grid
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.clip import (
     IMAGES,
@@ -178,16 +178,5 @@ def _tokens(
     """All frames in one pass, then each video by itself."""
     frames, patches, backbone = read(torch.from_numpy(np.concatenate(prepared)).to(device))
     if cells != "whole":
-        patches = patches[:, :0] if cells == "none" else _pooled(patches)
+        patches = patches[:, :0] if cells == "none" else pool_grid(patches, stack=torch.stack)
     return padded_videos((frames, patches, backbone), [len(frames) for frames in prepared])
-
-
-def _pooled(patches: Float[Tensor, "frames patches dim"]) -> Float[Tensor, "frames cells dim"]:
-    """As `sureshot.models.encoders.base.pool_grid`, with a graph."""
-    across = round(patches.shape[1] ** 0.5)
-    if across * across != patches.shape[1] or across <= PATCH_GRID:
-        return patches
-    square = torch.unflatten(patches, 1, (across, across))
-    rows = [part.mean(1) for part in torch.tensor_split(square, PATCH_GRID, dim=1)]
-    cells = [part.mean(1) for row in rows for part in torch.tensor_split(row, PATCH_GRID, dim=1)]
-    return torch.stack(cells, dim=1)

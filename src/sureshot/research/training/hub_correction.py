@@ -16,7 +16,8 @@ from sureshot.metrics.hubs import nearest_mean
 from sureshot.metrics.intervals import Interval, interval, mean_of
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders import Encoder, TextFeatures
-from sureshot.models.hub_bank import FILE, Bank
+from sureshot.models.hub_bank import Bank
+from sureshot.models.huggingface import BANK
 from sureshot.models.load import Scorer, load
 from sureshot.research.features import SplitFeatures
 from sureshot.research.scores import bank_similarity, similarity, stored_videos
@@ -95,7 +96,7 @@ def save(
 
     A model that cannot be searched with gets none.
     """
-    (folder / FILE).unlink(missing_ok=True)  # of a run that went on
+    (folder / BANK).unlink(missing_ok=True)  # of a run that went on
     scorer = load(folder, device)
     if scorer.searchable is None or len(val.split.items) < 2:  # of one video nothing is learned
         return ""

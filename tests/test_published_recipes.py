@@ -205,7 +205,7 @@ def test_a_clip_without_the_layers_asked_for_is_told_and_the_run_before_stays(
     research.train(Recipe.load(recipe, settings), to=tmp_path / "run")
     before = (tmp_path / "run" / LOG).read_bytes()
     for folder in (tmp_path / "run", tmp_path / "new"):
-        with pytest.raises(SureshotError, match=r"no encoder\.layers\.4.*choose fewer blocks"):
+        with pytest.raises(SureshotError, match=r"/clip\. .*no encoder\.layers\.4.*choose fewer"):
             deeper = Recipe.load(recipe, [*settings, "system.layers=5"])
             research.train(deeper, to=folder, resume=folder.name == "run")
     assert (tmp_path / "run" / LOG).read_bytes() == before and not (tmp_path / "new").exists()

@@ -142,3 +142,6 @@ def test_a_clip_that_does_not_fit_is_refused(clip):
         start_from_clip(sequential_from_clip(layers=4), weights)
     with pytest.raises(SureshotError, match="CLIP's text width"):
         start_from_clip(sequential_from_clip(dim=6), weights)
+    del weights["embeddings.position_embedding.weight"]
+    with pytest.raises(SureshotError, match=r"no embeddings\.position.*; choose another CLIP\."):
+        start_from_clip(sequential_from_clip(), weights)

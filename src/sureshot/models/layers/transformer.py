@@ -221,7 +221,7 @@ def start_from_clip(module: SequentialTransformer, text: Mapping[str, Tensor]) -
 @torch.no_grad()
 def places_from_clip(table: nn.Embedding, text: Mapping[str, Tensor], first: int = 0) -> None:
     """Copy CLIP's text positions from the one of this number on, as many as both have."""
-    count = max(min(table.num_embeddings, len(text[_POSITIONS]) - first), 0)
+    count = max(min(table.num_embeddings, len(text.get(_POSITIONS, ())) - first), 0)
     rows = table.weight[:count]
     rows.copy_(_like(rows, text, _POSITIONS, slice(first, first + count)))
 
@@ -249,9 +249,8 @@ def block_from_clip(block: Block, text: Mapping[str, Tensor], number: int = 0) -
 def _like(ours: Tensor, text: Mapping[str, Tensor], name: str, rows: slice = slice(None)) -> Tensor:
     """CLIP's weight of that name, or rows of it, if it fits."""
     if name not in text:
-        raise SureshotError(
-            f"This CLIP's text model has no {name}; choose fewer blocks, or another CLIP."
-        )
+        fewer = "" if name == _POSITIONS else "fewer blocks, or "
+        raise SureshotError(f"This CLIP's text model has no {name}; choose {fewer}another CLIP.")
     theirs = text[name][rows]
     if theirs.shape != ours.shape:
         raise SureshotError(

@@ -462,7 +462,10 @@ def new_model(
         text = encoder.text_weights()
         # CLIP's blocks fit where its texts are as wide as the space they share with frames.
         if text and text["final_layer_norm.weight"].shape == (stem.sizes.dim,):
-            system.start_from_clip(text)
+            try:
+                system.start_from_clip(text)
+            except SureshotError as error:
+                raise SureshotError(f"Weights begin as those of {encoder.name}. {error}") from None
     return Model(stem, system)
 
 

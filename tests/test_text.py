@@ -104,8 +104,12 @@ def test_paths_are_shown_without_half_characters_and_what_steers_a_terminal():
 @pytest.mark.parametrize(
     "seconds, words",
     [
+        (-5, "0 s"),
         (0, "0 s"),
-        (0.4, "0 s"),
+        (1e-9, "0.01 s"),
+        (0.04, "0.04 s"),
+        (0.5, "0.5 s"),
+        (0.6, "1 s"),
         (59.6, "1 min"),
         (61, "1 min 1 s"),
         (3599.9, "1 h"),

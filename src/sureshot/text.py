@@ -179,10 +179,11 @@ def duration(seconds: float) -> str:
         >>> duration(29.4), duration(250.0), duration(7500.0)
         ('29 s', '4 min 10 s', '2 h 5 min')
     """
-    whole = round(seconds)
+    whole = max(round(seconds), 0)
     hours, minutes = whole // 3600, whole // 60 % 60
     parts = [(hours, "h"), (minutes, "min"), (0 if hours else whole % 60, "s")]
-    return " ".join(f"{number} {unit}" for number, unit in parts if number) or "0 s"
+    short = f"{max(seconds, 0.01):.1g} s" if seconds > 0 else "0 s"
+    return " ".join(f"{number} {unit}" for number, unit in parts if number) or short
 
 
 def time_left(elapsed: float, done: float | int, total: float | int) -> str:

@@ -316,6 +316,26 @@ def test_all_queries_at_once_are_each_alone(searcher):
         assert scores == pytest.approx(by_loop(searcher, query), abs=1e-5)
 
 
+class Trembling(MeanFrames):
+    """Rounds otherwise where other windows are scored, as products of matrices do."""
+
+    def similarity(self, texts, videos):
+        scores = super().similarity(texts, videos)
+        noise = np.random.default_rng(scores.shape[1]).uniform(-1e-7, 1e-7, scores.shape)
+        return (scores + noise).astype(np.float32)
+
+
+def test_equal_copies_keep_their_order_whatever_else_is_scored(tmp_path: Path) -> None:
+    store = make_store(tmp_path)
+    for number in range(8):
+        store.write(record(f"/{number}.mp4"), random_windows(1, seed=1))
+    for others in range(5):
+        store.write(record(f"/{others}-other.mp4"), random_windows(1, seed=2 + others))
+        near = Candidates(store, Trembling()).near(Query("", vectors(1)))
+        moments = [one for one in near.moments if "other" not in one.path.name]
+        assert [one.path.stem for one in moments] == list("01234567")
+
+
 class Counting(MeanFrames):
     """Counts the videos that it codes."""
 

@@ -30,6 +30,7 @@ from sureshot.trust.card import checked_prior
 _GAP = 1.0  # seconds between windows that still count as adjacent
 _CLOSE = 0.2  # a neighbour joins if it is within this share of the best-to-median distance
 _ASKED = 8  # copies of a hit whose files are looked for
+_ROUNDING = 2e-7  # of a score of 1, or of the largest one; two or three steps of single precision
 _NOISE = 0.005  # scores this close are alike, however close all the others are, too
 
 
@@ -265,8 +266,16 @@ class WindowScores:
         return unit_vectors(mean - mean.sum(0) / max(len(mean), 1))
 
     def scores(self, texts: Any) -> Float[np.ndarray, " windows"]:
-        """Score of each window with that of some coded texts which fits it best."""
-        return self._similarity.similarity(texts, self._codes).max(0)
+        """Score of each window with that of some coded texts which fits it best.
+
+        Scores that differ by rounding alone, which depends on what else is scored, are made equal:
+        copies keep their order.
+        """
+        scores = self._similarity.similarity(texts, self._codes).max(0)
+        rising = np.argsort(scores)
+        steps = np.diff(scores[rising], prepend=-np.inf) > _ROUNDING * np.abs(scores).max(initial=1)
+        scores[rising] = scores[rising][steps][np.cumsum(steps) - 1]
+        return scores
 
     def frame_scores(self, texts: Any, row: int) -> Float[np.ndarray, " frames"]:
         """Scores of the real frames of a window, each as if it were the whole video."""

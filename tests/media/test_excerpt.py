@@ -13,7 +13,9 @@ from PIL import Image
 from sureshot.errors import VideoError
 from sureshot.media import excerpt as footage
 from sureshot.media.excerpt import copy_streams, cut, keyframe_before, playable, remux
-from tests.clips import film, patterns, remuxed, sound
+from sureshot.media.video import frames_at
+from sureshot.models.encoders.toy import COLOURS
+from tests.clips import coloured, film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
 from tests.web.kinds import KINDS, written
 
@@ -250,6 +252,24 @@ def test_a_film_whose_clock_begins_late_is_laid_anew_from_zero(tmp_path) -> None
     assert len(seen) == 20 and seen[0] == pytest.approx(0, abs=0.2)
     soon = film(tmp_path / "b.webm", patterns(20), times=range(0, 2000, 100), codec="libvpx-vp9")
     assert playable(soon).way == "direct"
+
+
+def test_of_two_recordings_in_one_file_each_is_shown_at_its_own_time(tmp_path) -> None:
+    """The second one's clock begins at 0 again, so a time of it leads to two places."""
+    colours = ["red", "green", "blue", "white"]
+    parts = [coloured(tmp_path / f"{n}.ts", colours[n : n + 2], seconds=20) for n in (0, 2)]
+    both = tmp_path / "both.ts"
+    both.write_bytes(b"".join(part.read_bytes() for part in parts))
+    times = [10.0, 30.0, 50.0, 70.0]
+    stills = [still.mean((0, 1)) for still in frames_at(both, times, side=16)]
+    for time, colour, still in zip(times, colours, stills, strict=True):
+        cut(both, time, time + 1, tmp_path / f"{colour}.mp4")
+        with av.open(tmp_path / f"{colour}.mp4") as made:
+            seen = [frame.to_ndarray(format="rgb24") for frame in made.decode(video=0)]
+        for shown in (still, seen[0].mean((0, 1)), seen[-1].mean((0, 1))):
+            np.testing.assert_allclose(shown, COLOURS[colour], atol=12)
+        with pytest.raises(VideoError, match="cannot be cut without encoding it"):
+            keyframe_before(both, time)
 
 
 def test_two_recordings_in_one_file_are_played_one_after_the_other(tmp_path) -> None:

@@ -553,6 +553,8 @@ def test_an_index_that_leads_before_the_begin_of_a_file_is_done_without():
     """Such as that of a damaged wmv, where Python refuses the place and not ffmpeg."""
 
     class Led:
+        format = SimpleNamespace(name="asf")
+
         def seek(self, _: int) -> None:
             raise OSError(22, "Invalid argument")
 

@@ -33,10 +33,10 @@ from sureshot.media.frames import is_photo, read_image
 from sureshot.media.mp4 import Picture, Sound, write_clip
 from sureshot.media.timecode import read_timing
 from sureshot.media.video import (
-    UNSEEKABLE,
     Clock,
     file_size,
     frames_in,
+    is_seekable,
     picture_stream,
     reading,
     start_of,
@@ -189,14 +189,14 @@ def _frames(
             # Read now: a stream of a closed file points into freed memory.
             aspect = video.sample_aspect_ratio and Fraction(video.sample_aspect_ratio)
             zero = start_of(video)
-            seek = back < moment and container.format.name not in UNSEEKABLE
+            seek = back < moment and is_seekable(container)
             if seek:
                 try:
                     goal = (zero + moment - back) / float(stream.time_base or 1)
                     container.seek(round(goal), stream=stream)
                 except (av.FFmpegError, OSError):  # the latter where it leads before the start
                     continue
-            packets = container.demux(stream)
+            packets = map(Clock(stream).correct, container.demux(stream))
             decoded = _decoded(packets, kind, zero, math.nan if seek else 0.0, budget)
             frames = within_budget(decoded, budget)
             first = next(frames, None)
@@ -337,7 +337,7 @@ def _sought(path: Path, start: float) -> Iterator[tuple[Any, Iterator[Packet], f
     budget = TimeBudget(file_size(path))
     for back in _BACK:
         with reading(), open_container(path, budget) as container:
-            if container.format.name in UNSEEKABLE:
+            if not is_seekable(container):
                 raise VideoError("cannot be cut without encoding it")
             stream = picture_stream(container)
             zero = start_of(stream)

@@ -49,14 +49,14 @@ class Clock:
         if stream.start_time is not None and stream.time_base:
             self.start = start_of(stream)
 
-    def correct(self, packet: Any) -> None:
-        """Make a packet follow the one before it where the file's clock was set back in between.
+    def correct(self, packet: Any) -> Any:
+        """The same packet, made to follow the one before it if the clock was set back in between.
 
         Two recordings in one file do that. A damaged frame may come out of the decoder late, too,
         but packets are stored in the order of their decoding time.
         """
         if packet.dts is None or not self._tick:
-            return
+            return packet
         decoded = packet.dts * self._tick
         if self._newest is not None:
             passed = decoded + self._ahead - self._newest
@@ -68,6 +68,7 @@ class Clock:
             packet.dts += ticks
             if packet.pts is not None:
                 packet.pts += ticks
+        return packet
 
     def time_of(self, stamp: float | None) -> float:
         """Seconds from the start of a frame that the file puts at ``stamp``, or nowhere."""
@@ -95,7 +96,9 @@ _BACK = (0.0, 10.0, math.inf)  # seconds: how far before its aim a seek is tried
 _INSTANT = 1e-3  # seconds: times closer together are one
 # What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.
 _NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
-UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
+_UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
+_JOINED = frozenset({"mpegts", "mpeg"})  # recordings may follow each other, each with its clock
+_LOOKS = 16  # places at which the clock of such a file is looked at
 
 
 class Video:
@@ -192,13 +195,13 @@ def _open_file(
     clock = Clock(stream)
     # Without a known length times are mere guesses, but for Matroska, where each cluster has one.
     timed = video.duration or container.format.name == "matroska,webm"
-    if timed and container.format.name not in UNSEEKABLE:
+    if timed and container.format.name not in _UNSEEKABLE:
         video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
     stated = _stated_duration(container, stream, source.path)
     packets = _packets(video, container, stream, clock, budget, stated)
     packets = (p for p in packets if p.size or p.pts is None)  # an empty one repeats a picture
     # A keyframe of a GIF is one by name only.
-    spares = decode == "auto" and container.format.name not in UNSEEKABLE
+    spares = decode == "auto" and container.format.name not in _UNSEEKABLE
     needed = Needed(packets, context, gap) if spares else None
     video.frames = within_budget(_decode(video, packets, needed, stream, clock), budget)
     return video
@@ -262,7 +265,21 @@ def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> N
     # A format that cannot seek, or that leads before its begin, is read on from where it is,
     # which ends at the same frame.
     with budget.call(), contextlib.suppress(av.error.FFmpegError, OSError):
-        container.seek(round((time + start) * av.time_base))
+        if is_seekable(container):
+            container.seek(round((time + start) * av.time_base))
+
+
+def is_seekable(container: Any) -> bool:
+    """Whether a time leads to one place in an open file; not where its clock was set back."""
+    if container.format.name not in _JOINED:
+        return container.format.name not in _UNSEEKABLE
+    stream, stamps = picture_stream(container), []
+    for part in range(_LOOKS):
+        container.seek(part * container.size // _LOOKS, unsupported_byte_offset=True)
+        stamps.append(next(container.demux(stream)).dts)
+    container.seek(0, unsupported_byte_offset=True)
+    known = [stamp for stamp in stamps if stamp is not None]
+    return known == sorted(known)
 
 
 def _decode(

@@ -76,10 +76,8 @@ def seconds(given: float | str | None, name: str) -> float | None:
             given = parse_time(given)
         except QueryError as error:
             raise ArgumentError(f"{option(name)}: {error}") from None
-    if not (given is None or hasattr(given, "__float__")):
-        raise ArgumentError(f"{option(name)} is {given!r}; give seconds.")
-    if given is not None and not 0 <= given < math.inf:
-        raise ArgumentError(f"{option(name)} is {given:g}; give seconds, 0 or more.")
+    if given is not None and not (hasattr(given, "__float__") and 0 <= given < math.inf):
+        raise ArgumentError(f"{option(name)} is {given}; give seconds, 0 or more.")
     return given
 
 

@@ -417,24 +417,8 @@ class Searcher:
             QueryError: an empty query, or a number out of its range.
             StoreError: the index cannot be read.
         """
-        (answer,) = self.search_many(
-            [query],
-            limit=limit,
-            folder=folder,
-            longer=longer,
-            shorter=shorter,
-            since=since,
-            until=until,
-            sort=sort,
-            per_video=per_video,
-            merge_copies=merge_copies,
-            correct=correct,
-            coverage=coverage,
-            min=min,
-            prior=prior,
-            present=present,
-        )
-        return answer
+        options = {name: given for name, given in locals().items() if name not in ("self", "query")}
+        return next(self.search_many([query], **options))
 
     async def asearch(self, query: str, **options: Any) -> Answer:
         """What `search` returns, found in a thread; of several at once one after another."""

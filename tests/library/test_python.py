@@ -217,6 +217,7 @@ def test_an_index_is_named_by_its_place_or_given_open(library: Library, tmp_path
     red, db = library.videos / "red.mp4", tmp_path / "db"
     sureshot.index(red, db=db, model="tiny", workers=1)
     opened = sureshot.open_index(db)
+    assert sureshot.open_index(opened) is opened
     assert sureshot.index(library.videos / "scenes.mp4", db=opened, workers=1).indexed == 1
     for given in (db, opened, opened.store):
         assert sureshot.library.has_index(given) and len(sureshot.library.videos(given)) == 2

@@ -21,7 +21,7 @@ from sureshot.library.labels import (
     together,
     write,
 )
-from sureshot.library.search import Searcher, as_searcher
+from sureshot.library.search import Searcher, open_index
 from sureshot.paths import IndexPlace, OpenIndex, absolute, index_folder, index_place
 from sureshot.progress import Progress, Silent
 from sureshot.store.index import Store
@@ -68,7 +68,7 @@ def calibrate(
         SureshotError: the labels cannot be used or are too few; or there is no place for the card.
     """
     day = fit.date_or_today(date)
-    searcher = as_searcher(db, model, device)
+    searcher = open_index(db, model=model, device=device)
     in_index = save and to is None
     file = card_of_index(searcher) if in_index else absolute(to) if save and to else None
     videos = {video.path: video.digest for video in searcher.store.videos() if video.windows}

@@ -14,7 +14,7 @@ from sureshot.library.confidence import cards_of
 from sureshot.library.labels import JudgedMoment, Label
 from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
-from sureshot.library.search import Searcher, as_searcher
+from sureshot.library.search import Searcher, open_index
 from sureshot.library.video_list import VideoFilter
 from sureshot.paths import IndexPlace, absolute, as_list, expand, index_place
 from sureshot.settings import open_file
@@ -221,13 +221,13 @@ def judge(
         SureshotError: nothing is indexed, a query is empty, or the file cannot be read or written,
             or is of something else.
     """
-    searcher = db if isinstance(db, Searcher) else None
+    searcher: Searcher | None = None
     kept = Judgements.of_index(index_place(db), to)
     left = kept.left(as_list(queries))
     interrupted = False
     try:
         for number, query in enumerate(left, 1):
-            searcher = searcher or as_searcher(db, model, device)
+            searcher = searcher or open_index(db, model=model, device=device)
             begin(query, number, len(left))
             if explain is not None:
                 from sureshot.library.clips import draw_hits  # needs PyAV and Pillow

@@ -214,8 +214,8 @@ def open_index(
     """Open an index for searching.
 
     Args:
-        db: folder or object-storage URI, or an index that is open; None is the default index of
-            this user.
+        db: folder or object-storage URI; None is the default index of this user. One that is open
+            comes back.
         model: the encoder or the checkpoint, needed only where the recorded one has moved (a local
             folder); it must be the one that wrote the index.
         device: torch device; None takes a GPU where there is one.
@@ -224,6 +224,8 @@ def open_index(
         StoreError: no index, damaged, too new, or written by another model.
         ModelError: the index's model cannot be loaded here.
     """
+    if isinstance(db, Searcher):
+        return db
     store = Store.open(index_place(db), cached=True)
     encoder = load_searchable(absolute_model(model) if model else store.settings.model, device)
     store.check_model(encoder.name, encoder.fingerprint)
@@ -260,17 +262,12 @@ def describe(
     from sureshot.library.encoding import as_trained
 
     if db is not None or (model is None and Store.exists(index_place())):
-        return as_searcher(db, model, device).describe(video, texts, at=at)
+        return open_index(db, model=model, device=device).describe(video, texts, at=at)
     name = absolute_model(model) if model else IndexSettings().model
     encoder = load_searchable(name, device)
     settings = as_trained(IndexSettings(model=name), encoder)
     how = similarity_for(encoder, bank_of(encoder.name, encoder.fingerprint))
     return _ranked(video, texts, at, encoder, how, settings)
-
-
-def as_searcher(db: IndexPlace, model: str | None, device: str | None) -> "Searcher":
-    """An index that may be open already; else as `open_index`."""
-    return db if isinstance(db, Searcher) else open_index(db, model=model, device=device)
 
 
 class Searcher:

@@ -76,6 +76,18 @@ def test_a_model_is_looked_at_when_it_is_named(tmp_path, hub):
     )
 
 
+def test_the_model_of_an_index_is_loaded(library, tmp_path, hub):
+    model, db = saved(tmp_path / "model", "duq", "linear"), str(tmp_path / "index")
+    sureshot.index(library.videos, db=db, model=str(model))
+    assert checks(db)["index"].state == "ok"
+    saved(model, "duq", "linear", seed=1)
+    found = checks(db)["index"]
+    assert found.state == "broken" and "written by another version of" in found.detail
+    (model / "model.safetensors").write_bytes(b"cut off")
+    found = checks(db)["index"]
+    assert found.state == "broken" and f"weights of {model} cannot be read" in found.detail
+
+
 @pytest.mark.parametrize("kind", ["clip", "siglip"])
 def test_a_model_in_the_hubs_cache_is_named(tmp_path, hub, kind):
     cache(hub, "acme/sharp-eye", json.dumps({"model_type": kind}))

@@ -10,6 +10,7 @@ from safetensors.torch import save_file
 from torch import nn
 
 from sureshot.errors import ModelError
+from sureshot.models.load import load_searchable
 from sureshot.models.weights import check_finite, device_for, with_weights
 
 
@@ -113,3 +114,5 @@ def test_without_a_name_a_gpu_is_taken_where_there_is_one(monkeypatch, there, ex
 def test_a_device_that_is_not_there_is_named(given):
     with pytest.raises(ModelError, match=rf"Cannot compute on device '{given}'\. Use cpu"):
         device_for(given)
+    with pytest.raises(ModelError, match=rf"Cannot compute on device '{given}'\. Use cpu"):
+        load_searchable("bundled", given)  # not only when the first frame is there

@@ -226,6 +226,7 @@ def _model(name: str) -> _Found:
 
 def _index(location: str) -> _Found:
     from sureshot.library.catalog import away_sentence, count_away
+    from sureshot.models.load import load_searchable
     from sureshot.store.index import Store
 
     if not Store.exists(location):
@@ -236,6 +237,9 @@ def _index(location: str) -> _Found:
     detail = f"{store.location}: {size}, model {store.settings.model}"
     if trouble := (*store.trouble(), *store.missing_shards()):
         return "broken", f"{detail}; {' '.join(trouble)}", "sureshot status --check says it all"
+    encoder = load_searchable(store.settings.model)
+    store.check_model(encoder.name, encoder.fingerprint)
+    encoder.encode_texts(["a video"])  # it reads the weights
     away, folders = count_away(videos)
     if away:
         fix = "connect the disk, or sureshot remove PATH if it is gone for good"

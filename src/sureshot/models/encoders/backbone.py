@@ -42,6 +42,8 @@ class Backbone:
         self._load, self._device = load, device
         self._cores = threads or _cores()
         self._engine, self._precision = engine, precision
+        if device not in (None, "cpu"):  # a wrong name is refused here, others at the first frame
+            self._chosen  # noqa: B018
 
     def maps(self, prepared: Pixels) -> engines.Features:
         """Backbone features of each frame and of its 3 x 3 cells."""

@@ -334,6 +334,7 @@ def test_oracles_are_rows_of_synthetic_data_alone(every):
     rows = [run.variant for run in planned_runs(table, home, 1, data)]
     left_out = [row.name for row in table.variants if row not in rows]
     assert len(left_out) == 4 and all("known" in name for name in left_out)
+    assert "oracle" not in table.title  # which is that of their page, too
     made = replace(home.data, train=replace(home.data.train, dataset="synthetic"))
     runs = planned_runs(table, replace(home, data=made), 2, data)
     assert [run.variant for run in runs] == [*table.variants, *table.variants]

@@ -445,14 +445,18 @@ def test_the_picture_shows_losses_and_scores_the_same_each_time(tmp_path):
     losses, scores = [3.0, 2.0, 1.5, 1.2], [(2, 100.0), (4, 150.0)]
     draw(tmp_path / "plain.png", losses)
     for name in ("a.png", "a.svg", "b.svg"):
-        draw(tmp_path / name, losses, scores, title="run")
+        draw(tmp_path / name, losses, scores, title="run", metric="r1")
     gaps = []
     for name in ("plain", "a"):
         pixels = np.asarray(Image.open(tmp_path / f"{name}.png").convert("RGB")).astype(int)
         gaps.append(((pixels - [213, 94, 0]) ** 2).sum(-1).min())  # orange
     assert gaps[0] > 1000 > 10 > gaps[1]
     text = (tmp_path / "a.svg").read_text()
-    assert "<svg" in text and text == (tmp_path / "b.svg").read_text()
+    assert (
+        "<svg" in text
+        and "<!-- r1 on the validation set -->" in text
+        and text == (tmp_path / "b.svg").read_text()
+    )
 
 
 def test_without_matplotlib_the_error_says_what_to_install(tmp_path, monkeypatch):

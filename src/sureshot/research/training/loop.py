@@ -264,6 +264,7 @@ def fit(
     validate: Callable[[], float] | None,
     on_step: Callable[[StepProgress], None],
     resume: bool = False,
+    metric: str = "score",
 ) -> TrainingResult:
     """Train a model, in one process or in each of several; it ends with the last weights.
 
@@ -280,6 +281,7 @@ def fit(
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
+        metric: name of that score.
     """
     done, every = run.begin(folder, resume), run.config.save_every
     steps = done.epoch * run.steps + done.steps
@@ -302,11 +304,11 @@ def fit(
         losses = [entry["losses"]["loss"] for entry in entries if "losses" in entry]
         scores = [(e["step"], e["score"]) for e in entries if e.get("score") is not None]
         try:
-            draw(folder / PLOT, losses, scores, title=folder.name)
+            draw(folder / PLOT, losses, scores, title=folder.name, metric=metric)
         except SureshotError as error:  # the model is there all the same
             notes.append(f"No plot was drawn. {error}")
     return TrainingResult(
-        folder=folder / MODEL, epoch=done.kept, score=done.score, notes=tuple(notes)
+        folder=folder / MODEL, epoch=done.kept, score=done.score, notes=tuple(notes), metric=metric
     )
 
 
@@ -490,6 +492,7 @@ def draw(
     scores: Sequence[tuple[int, float]] = (),
     *,
     title: str = "",
+    metric: str = "score",
 ) -> None:
     """Draw the loss of each step, its running mean, and scores after so many steps."""
     figure = canvas.new_figure(4.0)
@@ -500,7 +503,7 @@ def draw(
     canvas.label_axes(axes, "step", "loss")
     if scores:
         right = axes.twinx()
-        label = "validation score"
+        label = f"{metric} on the validation set"
         lines += right.plot(*zip(*scores, strict=True), "o-", color=canvas.ORANGE, label=label)
         canvas.label_axes(right, "", label)
         right.grid(False)

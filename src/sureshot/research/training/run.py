@@ -203,6 +203,7 @@ class Task(ABC):
                     validate=validate,
                     on_step=on_step,
                     resume=resume,
+                    metric=self.metric,
                 )
             for line in fitted.notes:
                 notes.line(line)
@@ -213,7 +214,7 @@ class Task(ABC):
                 self.recipe.save(folder / loop.RECIPE)
                 if held is not None and bank:
                     self.finish(fitted.folder, held, notes)
-        return replace(fitted, metric=self.metric, notes=tuple(notes.lines))
+        return replace(fitted, notes=tuple(notes.lines))
 
     def encode(self, notes: Notes, cache: Path | None) -> None:
         """Features of all sets by the frozen encoder."""

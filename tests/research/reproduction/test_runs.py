@@ -30,6 +30,7 @@ from sureshot.research.reproduction.runs import (
     relevance,
     write_ranks,
 )
+from tests.heard import Heard
 from tests.models.encoders.test_clip import clip
 from tests.synthetic import small_dataset
 from tests.walls import tuned_plan
@@ -228,6 +229,23 @@ def test_a_tuned_run_that_was_stopped_goes_on_to_the_same_numbers(tuned, tmp_pat
     assert steps[4] == 4, "the first epoch's three steps were taken again"
     assert (again.scores, again.validation) == (run.scores, run.validation)
     assert {path.suffix for path in tmp_path.iterdir()} == {".json", ".npz"}
+
+
+def test_a_kept_run_names_the_training_videos_that_could_not_be_read(place, tmp_path):
+    (place / "videos" / "lost.mp4").write_bytes(b"none")
+    rows = (place / "pairs.csv").read_text() + "videos/lost.mp4,a lost film,train\n"
+    (place / "lost.csv").write_text(rows)
+    plan = (place / "plan.toml").read_text().replace('"$WALLS/pairs.csv"', '"lost.csv"')
+    (place / "lost.toml").write_text(plan)
+    made = PlanData(place / "lost.toml", cache=tmp_path / "cache")
+    target = Target(HOME, made.plan.home)
+    said = []
+    for seed in (0, 1, 0, 1):
+        recipe, heard = made.recipe(CLIP4CLIP, seed, target), Heard()
+        perform(PlannedRun(CLIP4CLIP, recipe, target, made), tmp_path / "runs", heard)
+        said.append(heard.lines)
+        assert len(heard.lines) == 1 and "left out: videos/lost.mp4 is" in heard.lines[0]
+    assert said[0] == said[1] == said[2] == said[3]
 
 
 # --- ranks ----------------------------------------------------------------------------------------

@@ -193,18 +193,18 @@ def test_a_log_is_written_line_by_line_and_goes_on_after_the_steps_that_count(tm
 
 def test_a_pair_that_cannot_be_read_is_left_out_of_its_batch(tmp_path):
     pairs = Pairs(captions=3)
-    pairs.unreadable = {0, 1, 2}
+    pairs.lost = {0, 1, 2}
     run, seen, whole = Run(tmp_path / "some", pairs=pairs), [], pairs.texts
     pairs.texts = lambda rows: seen.extend(rows) or whole(rows)
     run()
     assert len(run.told) == 12  # a batch lacks one pair; no batch is left out
     assert len(seen) > 0 and not {0, 1, 2} & set(seen)
     # The schedule does not wait for a batch that is left out: all but the first of each epoch are.
-    pairs.unreadable = set(range(36)) - set(plan(pairs.video_of, batch=5, seed=0)[0].tolist())
+    pairs.lost = set(range(36)) - set(plan(pairs.video_of, batch=5, seed=0)[0].tolist())
     left = Run(tmp_path / "left", dataclasses.replace(CONFIG, epochs=1), pairs=pairs)
     left()
     assert [p.step for p in left.told] == [1]
-    pairs.unreadable = set(range(36))
+    pairs.lost = set(range(36))
     with pytest.raises(SureshotError, match="in epoch 1: no batch has two videos that can be read"):
         Run(tmp_path / "none", pairs=pairs)()
 

@@ -375,7 +375,20 @@ def test_half_a_video_costs_no_other(place, tmp_path, container, lost):
     assert unreadable.exists() == lost
     assert any("Left out: 1 video that cannot be read" in line for line in heard.lines) == lost
     if lost:
-        assert unreadable.read_text("utf-8").startswith(f"videos/{half.name}\tis not a video")
+        listed = unreadable.read_text("utf-8")
+        assert listed.startswith(f"videos/{half.name}\tis not a video")
+        unreadable.unlink()
+        again = Heard()  # of a run that is done already
+        trained(
+            place,
+            tmp_path / "run",
+            *TUNED,
+            *settings,
+            "training.epochs=1",
+            resume=True,
+            progress=again,
+        )
+        assert unreadable.read_text("utf-8") == listed and again.lines[-1] == heard.lines[-1]
 
 
 def test_with_no_video_that_can_be_read_it_stops(place, tmp_path):

@@ -62,7 +62,8 @@ class Pairs:
     def __init__(self, videos: int = 12, captions: int = 2, seed: int = 0) -> None:
         random = np.random.default_rng(seed)
         self.held: list[int] = []
-        self.unreadable: set[int] = set()
+        self.unreadable: dict[str, str] = {}
+        self.lost: set[int] = set()  # rows whose video cannot be read
         self.video_of = [video for video in range(videos) for _ in range(captions)]
         topics = random.normal(size=(videos, DIM))
         self.frames = [
@@ -79,7 +80,7 @@ class Pairs:
         self.epoch = number
 
     def readable(self, rows: Sequence[int]) -> list[int]:
-        return [row for row in rows if row not in self.unreadable]
+        return [row for row in rows if row not in self.lost]
 
     def hold(self, rows: Sequence[int]) -> None:
         self.held = list(rows)

@@ -70,6 +70,7 @@ class Run:
     curve: Sequence[float] = ()  # score on the validation set after each epoch
     tests: Sequence[str] = ()  # title of each test set, that of the training's data set first
     data: str = ""  # digest of the ids and captions of all sets; empty in files of before
+    warnings: Sequence[str] = ()  # such as which training videos could not be read
 
 
 def digest(values: Any) -> str:
@@ -133,22 +134,24 @@ def perform(planned: PlannedRun, folder: Path, progress: Progress | None = None)
     ``KEY.json`` and ``KEY.npz``, the ranks, and until then ``KEY-CAPTIONS.run``, the checkpoint.
     """
     key, captions, variant = planned.key, planned.captions, planned.variant
-    record = folder / f"{key}.json"
+    record, notes = folder / f"{key}.json", _Timed(progress or Silent())
     # One of captions that have changed since is made again; older files do not say of which.
     made = record.exists() and read_json(record).get("data") in (None, "", captions)
     if not broadcast(made):
-        place, notes = folder / f"{key}-{captions}.run", _Timed(progress or Silent())
+        place = folder / f"{key}-{captions}.run"
         fitted = train_run(planned, place, notes)
         if rank() == 0:
             run, ranks = _test(planned, place, fitted, notes)
             write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
-            write_json(record, asdict(replace(run, data=captions)))
+            write_json(record, asdict(replace(run, data=captions, warnings=notes.lines)))
             for left in folder.glob(f"{key}-*.run"):  # of other captions too
                 shutil.rmtree(left, ignore_errors=True)
         gc.collect()  # hundreds of megabytes of frames in cycles, and no objects to set it off
         broadcast(None)  # all wait until the run is kept
     # Another table may have made it under another name.
     kept = replace(Run(**read_json(record)), variant=variant.name)
+    for text in kept.warnings:
+        notes.warn(text)
     return replace(kept, scores=kept.corrected, key="") if variant.post else kept
 
 
@@ -175,9 +178,10 @@ class _Timed(Notes):
         """Drop it."""
 
     def warn(self, text: str) -> None:
-        """Pass a warning on once: all runs on the same videos have it."""
+        """Keep a warning, and pass it on once: all runs on the same videos have it."""
+        self.lines.append(text)
         if text not in getattr(self._progress, "lines", ()):
-            super().warn(text)
+            self._progress.line(text)
 
     def update(self, what: str, done: int, total: int, more: str = "") -> None:
         if what == "steps":

@@ -229,11 +229,12 @@ class TrainState:
                 )
         load_state(state, self.modules, self.optimiser)
         self.scaler.load_state_dict(values.get("scaler", {}))
+        self.pairs.unreadable |= values["unreadable"]
         return _Counters(**{name: values[name] for name in _Counters._fields})
 
     def keep(self, folder: Path, done: "_Counters") -> None:
         """Write the state that a stopped run goes on from."""
-        values = done._asdict() | {"run": self.identity()}
+        values = done._asdict() | {"run": self.identity(), "unreadable": self.pairs.unreadable}
         if scaler := self.scaler.state_dict():
             values["scaler"] = scaler
         save_state(folder / STATE, self.modules, self.optimiser, values)

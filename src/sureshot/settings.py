@@ -15,7 +15,7 @@ import sys
 import tomllib
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, Literal, NamedTuple, NoReturn, TypeVar, Union
 
@@ -94,11 +94,15 @@ def read_text(path: str | Path, max_bytes: int, errors: str = "strict") -> str:
         raise ValueError(f"it is not UTF-8 ({error.reason})") from None
 
 
-def parse_json(text: str | bytes) -> Any:
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"it holds {name}, which is no number")
+
+
+def parse_json(text: str | bytes, odd: Callable[[str], Any] = _no_number) -> Any:
     """Value of a JSON text.
 
     ValueError says that it is not JSON, holds NaN or infinity, a number of more than 300 digits, a
-    name twice in one object, or nests more than 64 deep.
+    name twice in one object, or nests more than 64 deep; ``odd`` is what NaN and infinity give.
 
     Examples:
         >>> parse_json("[" * 100_000)
@@ -113,7 +117,7 @@ def parse_json(text: str | bytes) -> Any:
             decoded(text) if isinstance(text, bytes) else text.removeprefix("\ufeff"),
             parse_int=_whole,
             parse_float=_real,
-            parse_constant=_no_number,
+            parse_constant=odd,
             object_pairs_hook=_object,
         )
     except RecursionError:
@@ -171,10 +175,6 @@ def _real(digits: str) -> float:
     if not math.isfinite(value):
         _no_number(digits if len(digits) < 20 else "a number without end")
     return value
-
-
-def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"it holds {name}, which is no number")
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

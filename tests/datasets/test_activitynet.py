@@ -1,5 +1,7 @@
 """ActivityNet: paragraphs, and ids that lose their first two letters."""
 
+import math
+
 import pytest
 
 from sureshot.datasets import load_split
@@ -13,7 +15,7 @@ TEXTS = {"QOlSCBRmfWY": ["A woman dances. She stops."], "_-v_x": ["Rain. Rain."]
 def root(tmp_path):
     def described(*sentences):
         times = [[0.0, 9.5] for _ in sentences]
-        return {"duration": 82.73, "timestamps": times, "sentences": list(sentences)}
+        return {"duration": math.nan, "timestamps": times, "sentences": list(sentences)}
 
     put(
         tmp_path / "val_1.json",
@@ -31,7 +33,9 @@ def root(tmp_path):
     return tmp_path
 
 
-def test_sentences_become_a_paragraph_and_names_may_lack_the_prefix(root):
+@pytest.mark.parametrize("prefix", ["v_", ""])
+def test_sentences_become_a_paragraph_and_names_may_lack_the_prefix(root, prefix):
+    put(root / "val_ids.json", [prefix + name for name in ("QOlSCBRmfWY", "_-v_x", "gone")])
     test = load_split("activitynet", "test", root)
     assert told(test) == TEXTS
     assert [item.path.name for item in test.items] == ["v_QOlSCBRmfWY.mkv", "_-v_x"]

@@ -42,7 +42,10 @@ def test_words_are_joined_and_every_sentence_counts(root):
     assert test.title() == "MSVD multi-caption test, 2 of 670 videos, 4 captions"
 
 
-def test_the_json_says_the_same(root):
+@pytest.mark.parametrize("ending", ["", ".avi", ".npy"])
+def test_the_json_says_the_same_and_lists_may_name_files(root, ending):
+    names = (root / "test_list.txt").read_text().split()
+    put(root / "test_list.txt", "\n".join(name + ending for name in names))
     texts = {name: [" ".join(words) for words in own] for name, own in WORDS.items()}
     put(root / "captions_msvd.json", texts)
     assert told(load_split("msvd", "test", root)) == TEXTS

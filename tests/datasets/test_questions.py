@@ -1,6 +1,7 @@
 """Questions, answers and vocabularies as they lie on disk, and what is said of broken files."""
 
 import json
+import math
 import re
 
 import pytest
@@ -71,12 +72,13 @@ def test_numbers_and_questions_without_a_type_are_taken_as_well(tmp_path):
     films(tmp_path / "videos", "12.mp4")
     rows = [
         {"video_id": 12, "question": " Where is he? ", "answer": " room ", "id": 3},
+        {"video_id": "12", "question": "who?", "answer": "he", "length": math.nan},
         {"video_id": "video12", "question": "is he?", "answer": "yes", "answer_type": None},
     ]
     lines(tmp_path / "val.jsonl", rows)
     found = load_questions(tmp_path, "val")
-    assert told(found.split) == {"video12": ["Where is he?", "is he?"]}
-    assert (found.answers, found.kinds) == (("room", "yes"), ("where", "other"))
+    assert told(found.split) == {"video12": ["Where is he?", "who?", "is he?"]}
+    assert found.answers == ("room", "he", "yes") and found.kinds == ("where", "other", "other")
     assert "where" in KINDS
 
 

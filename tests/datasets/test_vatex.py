@@ -39,8 +39,10 @@ def published(root):
 
 
 @pytest.mark.parametrize("write", [with_chinese, lists, published])
-def test_each_form_gives_the_english_sentences_one_by_one(root, write):
+@pytest.mark.parametrize("ending", ["", ".npy"])
+def test_each_form_gives_the_english_sentences_one_by_one(root, write, ending):
     write(root)
+    put(root / "test_list.txt", "\n".join(name + ending for name in (TWO, ONE, GONE)))
     test = load_split("vatex", "test", root)
     assert told(test) == TEXTS
     assert (test.missing, test.expected) == ((GONE,), 1500)

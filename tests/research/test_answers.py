@@ -244,7 +244,7 @@ def test_questions_of_the_recipe_are_about_other_videos_than_those_it_is_chosen_
     assert train.title() == "qa train, 6 videos, 12 questions"
     assert val.title() == "qa val, 3 videos, 6 questions"
     put(place / "qa" / "val.jsonl", [line(2, "who?", "man"), line(7, "who?", "man")])
-    with pytest.raises(SureshotError, match="share 1 videos: 2"):
+    with pytest.raises(SureshotError, match="share 1 videos: video2"):
         AnswerRecipe.load(place / "questions.toml").questions()
 
 
@@ -512,7 +512,9 @@ def test_videos_that_cannot_be_read_are_left_out_and_noted(place, tmp_path):
     for number in (0, 6):
         (folder / "videos" / f"{number}.mp4").write_bytes(b"")
     done = train_answers(recipe(folder), to=tmp_path / "run", cache=place / "cache")
-    assert sum("left out: 0 " in note or "left out: 6 " in note for note in done.notes) == 2
+    assert (
+        sum("left out: video0 " in note or "left out: video6 " in note for note in done.notes) == 2
+    )
     found = AnswerCheckpoint.load(done.folder)
     assert found.note == "Trained on qa train, 5 of 6 videos, 10 questions."
     assert found.scores["accuracy"] in {100 * n / 4 for n in range(5)}

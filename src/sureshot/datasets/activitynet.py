@@ -34,7 +34,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     data = read_annotation(path)
     with expecting(path, 'an id and its "sentences" for each video'):
         paragraphs = {
-            name: " ".join(filter(None, sentences(video["sentences"])))
+            name.removeprefix("v_"): " ".join(filter(None, sentences(video["sentences"])))
             for name, video in data.items()
         }
     spelled = list(paragraphs)
@@ -42,7 +42,8 @@ def read(root: Path, split: str, protocol: str) -> Listing:
         spelled = read_annotation(root / listed)
         with expecting(root / listed, "a list of ids"):
             spelled = sentences(spelled)
-    captions = {name.removeprefix("v_"): [paragraphs.get(name, "")] for name in spelled}
+    ids = [name.removeprefix("v_") for name in spelled]
+    captions = {name: [paragraphs.get(name, "")] for name in ids}
     return Listing(
         protocol=f"{protocol} val1" if split == "test" else protocol,
         captions=captions,

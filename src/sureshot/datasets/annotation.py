@@ -11,9 +11,9 @@ import json
 import math
 import os
 import pickle
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any
 
 import numpy as np
@@ -49,6 +49,11 @@ def read_lines(path: Path) -> list[str]:
     return [line.strip() for line in _text(path) if line.strip()]
 
 
+def read_ids(path: Path, known: Collection[str]) -> list[str]:
+    """The ids of a list, one a line, without an ending such as .avi that the known ones lack."""
+    return [one if one in known else PurePath(one).stem for one in read_lines(path)]
+
+
 def read_table(path: Path, *columns: str) -> list[dict[str, str]]:
     """Rows of a file of comma-separated values by the names in its first line."""
     header, *rows = read_rows(path) or [[]]
@@ -81,7 +86,7 @@ def read_annotation(path: Path) -> Any:
     """What a JSON file holds."""
     text = _text(path).read()
     try:
-        return _whole(parse_json(text))
+        return _whole(text)
     except ValueError as error:
         raise SureshotError(f"{path} is not JSON: {error}. Was it downloaded in full?") from None
 
@@ -93,7 +98,7 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
         if not line.strip():
             continue
         try:
-            value = _whole(parse_json(line))
+            value = _whole(line)
         except ValueError as error:
             raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
         if not isinstance(value, dict):
@@ -115,13 +120,17 @@ def sentences(value: Any) -> list[str]:
     return [text.strip() for text in value]
 
 
-def _whole(value: Any) -> Any:
-    """A value whose texts hold no half characters, which JSON can spell and nothing can take."""
-    text = json.dumps(value, ensure_ascii=False)
+def _whole(text: str) -> Any:
+    """A value of JSON, NaN among its numbers, whose texts hold no half characters.
+
+    JSON can spell these and nothing can take them.
+    """
+    value = parse_json(text, float)
+    written = json.dumps(value, ensure_ascii=False)
     try:
-        text.encode()
+        written.encode()
     except UnicodeEncodeError:
-        return parse_json(text.encode("utf-8", "replace"))
+        return parse_json(written.encode("utf-8", "replace"), float)
     return value
 
 

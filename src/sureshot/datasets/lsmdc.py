@@ -50,6 +50,7 @@ def read(root: Path, split: str, protocol: str) -> Listing:
                 f"{_FIELDS} are expected, the last the sentence."
             )
         captions.setdefault(fields[0], []).append(fields[-1])
+    repeated = sum(map(len, captions.values())) - len(captions)  # published are the annotations
     if protocol == "last":
         captions = {clip: sentences[-1:] for clip, sentences in captions.items()}
-    return Listing(protocol=_TITLES[protocol], captions=captions, expected=expected)
+    return Listing(protocol=_TITLES[protocol], captions=captions, expected=expected - repeated)

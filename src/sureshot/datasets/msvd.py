@@ -22,7 +22,7 @@ from sureshot.datasets.annotation import (
     expecting,
     pick,
     read_annotation,
-    read_lines,
+    read_ids,
     read_pickle,
     sentences,
 )
@@ -34,14 +34,14 @@ _EXPECTED = {"train": 1200, "val": 100, "test": 670}
 
 def read(root: Path, split: str, protocol: str) -> Listing:
     """The listing of one split."""
-    ids = read_lines(pick(root, f"{split}_list.txt"))
+    listed = pick(root, f"{split}_list.txt")
     path = pick(root, "raw-captions.pkl", "captions_msvd.json")
     if path.suffix == ".pkl":
         data = read_pickle(path, "list of sentences", "fetch it again, or use captions_msvd.json")
     else:
         data = read_annotation(path)
     with expecting(path, "a list of sentences for each id"):
-        captions = {name: _sentences(data.get(name, [])) for name in ids}
+        captions = {name: _sentences(data.get(name, [])) for name in read_ids(listed, data)}
     return Listing(protocol=protocol, captions=captions, expected=_EXPECTED[split])
 
 

@@ -176,7 +176,7 @@ def _json(text: io.StringIO, file: Path) -> Iterator[tuple[int, Any]]:
     for number, line in enumerate(text, start=1):
         if line.strip():
             try:
-                yield number, parse_json(line)
+                yield number, parse_json(line, float)
             except ValueError as error:
                 reason = plain(str(error))
                 raise SureshotError(f"{file}, line {number}: it is not JSON: {reason}.") from None

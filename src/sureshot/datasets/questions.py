@@ -3,7 +3,7 @@
 Files:
     ``train.jsonl``, ``val.jsonl`` and ``test.jsonl``: one JSON object per line with ``question``,
     ``answer`` and ``video_id``; ``answer_type`` may be left out. A video that is given as a number
-    n is ``videon``, as in the first release of MSRVTT-QA. Other keys are passed over.
+    n or its digits is ``videon``, as in the first release of MSRVTT-QA. Other keys are passed over.
     ``train_qa.json``, ``val_qa.json`` and ``test_qa.json`` are that release: a list of the same
     objects. Where both forms are there, the lines count.
     ``train_ans2label.json``: an object from each answer that can be given to its number. Without
@@ -185,7 +185,7 @@ def frequent(answers: Sequence[str], count: int) -> tuple[str, ...]:
 
 def _checked(values: dict[str, Any]) -> tuple[str, str, str, str]:
     """Video, question, answer and type of one line."""
-    if type(number := values.get("video_id")) is int:
+    if (number := str(values.get("video_id"))).isdecimal():
         values = {**values, "video_id": f"video{number}"}
     video, question, answer = (_text(values, name) for name in ("video_id", "question", "answer"))
     if values.get("answer_type") is not None:

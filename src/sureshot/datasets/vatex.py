@@ -30,7 +30,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-from sureshot.datasets.annotation import expecting, pick, read_annotation, read_lines, sentences
+from sureshot.datasets.annotation import expecting, pick, read_annotation, read_ids, sentences
 from sureshot.datasets.split import Listing
 
 PROTOCOLS = {"HGR": "", "CLIP2Video": ""}
@@ -50,9 +50,8 @@ def read(root: Path, split: str, protocol: str) -> Listing:
     if split == "train" and not (root / name).is_file() and (root / _OFFICIAL[0]).is_file():
         captions = _captions(root / _OFFICIAL[0])
     else:
-        ids = read_lines(pick(root, name))
-        known = _all_captions(root)
-        captions = {one: known.get(one, []) for one in ids}
+        listed, known = pick(root, name), _all_captions(root)
+        captions = {one: known.get(one, []) for one in read_ids(listed, known)}
     videos = {one: re.sub(r"_\d{6}_\d{6}$", "", one) for one in captions}
     clips = Counter(videos.values())
     return Listing(

@@ -111,12 +111,10 @@ def train(
     from sureshot import research
 
     if dry_run:
-        if to or resume or cache:
-            raise typer.BadParameter(
-                "--dry-run writes nothing; leave out --to, --resume and --cache with it."
-            )
+        if to or resume:
+            raise typer.BadParameter("--dry-run writes nothing; leave out --to and --resume.")
         with Bar(console(err=True)) as bar:
-            found = research.dry_run(recipe, settings=settings or (), progress=bar)
+            found = research.dry_run(recipe, settings=settings or (), cache=cache, progress=bar)
         return print_result(found, as_json=as_json)
     options: dict[str, Any] = {"to": to, "settings": settings or (), "resume": resume}
     run = _of_first(lambda bar: research.train(recipe, **options, cache=cache, progress=bar))
@@ -333,6 +331,7 @@ def reproduce(
     from sureshot import research
 
     options: dict[str, Any] = {"to": to, "seeds": seeds, "claims": claims, "part": part}
+    options["cache"] = cache
     if dry_run and table is not None:
         with Bar(console(err=True)) as bar:
             cost = research.forecast(table, plan, **options, progress=bar)
@@ -341,9 +340,7 @@ def reproduce(
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
-        made = _of_first(
-            lambda bar: research.reproduce(table, plan, **options, cache=cache, progress=bar)
-        )
+        made = _of_first(lambda bar: research.reproduce(table, plan, **options, progress=bar))
         if made is None:
             return 0
         files = made.files

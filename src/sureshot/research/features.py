@@ -9,6 +9,7 @@ cache can be out of date.
 
 import contextlib
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -246,6 +247,7 @@ def _sampled(frames: int, sampling: Sampling) -> str:
 _VIDEOS, _TEXTS = 64, 2048  # in one shard of the cache
 _AHEAD = 16  # videos decoded before the encoder asks for them
 _BATCH = 32  # frames encoded at once
+_ARRAYS = ("frames", "patches", "backbone", "sentence", "words")  # of videos and captions
 
 # Sentence at the length the encoder gives it, and words of a caption: any number of them.
 Text = tuple[Shaped[np.ndarray, " dim"], Shaped[np.ndarray, "_ dim"]]
@@ -273,6 +275,19 @@ class SplitFeatures:
     def text_batch(self, rows: Sequence[int]) -> TextFeatures:
         """The captions of these rows, see `padded_texts`."""
         return padded_texts([self.texts[row] for row in rows])
+
+    def stand_in(
+        self, split: Split, experts: Mapping[str, Experts] | None = None
+    ) -> "SplitFeatures":
+        """These in turn as the features of a split that has not been encoded, to measure time."""
+        texts, videos = itertools.cycle(self.texts), itertools.cycle(self.videos)
+        return replace(
+            self,
+            split=split,
+            videos=list(itertools.islice(videos, len(split.items))),
+            texts=list(itertools.islice(texts, len(split.captions))),
+            experts=experts or {},
+        )
 
 
 def padded_videos(
@@ -325,8 +340,7 @@ def extract(
     kept = memory or frame_memory(encoder, frames, rule) or FrameMemory(0)
     videos = _VideoEncoder(encoder, frames, rule, cells, kept)
     wanted = dict(zip(keys, split.items, strict=True))
-    patches = "-patches" if cells == "whole" else ""
-    place = _cache(cache, encoder, f"{_sampled(frames, rule)}{patches}")
+    place = _videos_cache(cache, encoder, frames=frames, sampling=rule, cells=cells)
     if encoder.channels:
         unread = ("patches",) if cells == "none" else ()
         entries = place.fill("videos encoded", wanted, _VIDEOS, videos.encode, progress, unread)
@@ -354,6 +368,17 @@ def extract(
         unreadable=failed,
         sampling=rule,
     )
+
+
+def uncached(split: Split, encoder: Encoder, cache: Path | None, **how: Any) -> int:
+    """Videos of a split of which, or of whose captions, the cache lacks something for `extract`."""
+    keys = [item_key(item) for item in split.items] if encoder.channels else []
+    texts = [_digest([text]) for text in split.texts()]
+    seen = _videos_cache(cache, encoder, **how).read(keys, _ARRAYS)
+    said = _cache(cache, encoder, "captions").read(texts, _ARRAYS)
+    lacking = {row for row, key in enumerate(keys) if key not in seen}
+    spoken = zip(split.captions, texts, strict=True)
+    return len(lacking | {caption.video for caption, key in spoken if key not in said})
 
 
 def _seen(arrays: Mapping[str, np.ndarray]) -> FrameFeatures:
@@ -458,6 +483,13 @@ def _texts(
     by_text = {text: entries[key] for key, text in wanted.items()}
     found = (by_text[text] for text in texts)
     return [(entry["sentence"][0], entry["words"]) for entry in found]
+
+
+def _videos_cache(
+    folder: Path | None, encoder: Encoder, *, frames: int, sampling: Sampling, cells: Cells
+) -> FeatureCache:
+    patches = "-patches" if cells == "whole" else ""
+    return _cache(folder, encoder, f"{_sampled(frames, sampling)}{patches}")
 
 
 def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:

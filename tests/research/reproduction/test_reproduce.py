@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,6 +31,22 @@ def test_runs_and_steps_are_counted(place, tmp_path):
     ).tables
     assert heard.updates == [("rows measured", n, two.runs) for n in range(two.runs)]
     assert two.steps > 2 * two.runs
+
+
+def test_time_is_that_of_steps_validations_tests_and_once_of_encoding(place, tmp_path, monkeypatch):
+    asked = []
+
+    def measured(recipe, cache, tests):
+        asked.append((cache, [test.name for test in tests]))
+        return SimpleNamespace(
+            steps=2, epochs=3, seconds=1.0, validation=10.0, encoding=0.5, lacking=4, setup=100.0
+        )
+
+    monkeypatch.setattr(module, "dry_run", measured)
+    plan, cache = place / "plan.toml", tmp_path / "cache"
+    (one,) = research.forecast("duq-s3", plan, to=tmp_path, seeds=3, cache=cache).tables
+    assert asked == [(cache, ["test"])] * 4  # a row each
+    assert one.seconds == 12 * (2 * 3 * 1.0 + (3 + 2) * 10.0) + 4 * 0.5 + 100.0
 
 
 def test_kept_runs_are_done(place, tmp_path):

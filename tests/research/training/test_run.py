@@ -472,10 +472,31 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     assert found.pairs == (12 if settings else 6)
     # Each caption of a video is in a batch of its own, and its frames are not held until the next.
     assert found.decoded == (12 * 2 if settings else 0) and found.kept == 0
-    assert found.seconds > 0 and found.hours > 0 and (found.encoding > 0) == (not settings)
-    train(recipe, to=tmp_path, settings=settings, cache=tmp_path / "cache")
+    assert found.lacking == (0 if settings else 9) and (found.encoding > 0) == (not settings)
+    each = found.steps * found.seconds + found.validation
+    whole = found.setup + found.lacking * found.encoding + found.epochs * each
+    assert min(found.setup, found.seconds, found.validation) > 0
+    assert 3600 * found.hours == pytest.approx(whole)
+    cache = tmp_path / "cache"
+    train(recipe, to=tmp_path, settings=settings, cache=cache)
     steps = [entry for entry in read_log(tmp_path / LOG) if "losses" in entry]
     assert len(steps) == found.steps * found.epochs
+    before = files(tmp_path)
+    again = dry_run(recipe, settings=settings, cache=cache)
+    assert again.lacking == again.encoding == 0 and files(tmp_path) == before
+
+
+def test_a_few_videos_stand_in_for_whole_batches_and_a_whole_validation_set(place, monkeypatch):
+    taken, scored = [], []
+    step, score = module.loop.TrainState._step, module.validation_score
+    monkeypatch.setattr(module, "_FEW", 1)
+    monkeypatch.setattr(
+        module.loop.TrainState, "_step", lambda *of: taken.append(len(of[-1])) or step(*of)
+    )
+    monkeypatch.setattr(module, "validation_score", lambda *of: scored.append(of[1]) or score(*of))
+    dry_run(place / "recipe.toml")
+    assert taken == [3, 3, 3]  # into the second epoch
+    assert [(len(seen.videos), len(seen.texts)) for seen in scored] == [(3, 6)]
 
 
 def test_groups_are_those_of_the_optimiser_and_what_is_fixed(place):
@@ -516,7 +537,8 @@ def test_the_terminal_prints_it(place, capsys):
     assert command(["train", str(place / "recipe.toml"), "--dry-run"]) == 0
     out = capsys.readouterr().out
     assert "6 videos, 12 captions.\n6 pairs per epoch in" in out
-    assert "weights of" in out and "without validation.\n" in out
+    assert "weights of" in out and "without the plot and the hub correction at the end.\n" in out
+    assert " s per video: " in out and " for 9 videos that the cache lacks, once.\n" in out
     assert not (place / "runs").exists()
     assert command(["train", str(place / "recipe.toml"), "--dry-run", "--json"]) == 0
     assert '"steps":' in capsys.readouterr().out

@@ -54,7 +54,6 @@ from sureshot.research.reproduction.runs import (
     write_ranks,
 )
 from sureshot.research.training.distributed import broadcast, from_torchrun, rank, world
-from sureshot.research.training.recipe import Recipe
 from sureshot.research.training.run import dry_run, first_notes
 from sureshot.settings import read_json, to_values
 from sureshot.text import counted, duration, plain
@@ -477,6 +476,7 @@ def forecast(
     seeds: int = 3,
     claims: bool = False,
     part: str | None = None,
+    cache: Path | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row, runs that tables share counted once.
@@ -485,7 +485,7 @@ def forecast(
     """
     tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")
-    data, kept = PlanData(_required(plan), claims=claims), kept_captions(Path(to))
+    data, kept = PlanData(_required(plan), cache=cache, claims=claims), kept_captions(Path(to))
     every: dict[str, tuple[str, PlannedRun]] = {}  # each run under the first table that has it
     missing: dict[str, None] = {}
     for one in tables:
@@ -498,14 +498,14 @@ def forecast(
                 every.setdefault(run.key, (one.name, run))
     if not every and missing and table == "all":
         raise SureshotError(" ".join(missing))
-    rows: dict[str, tuple[str, Recipe]] = {}  # which are measured once for all of their seeds
+    rows: dict[str, tuple[str, PlannedRun]] = {}  # each is measured once for all of its seeds
     left: dict[str, list[str]] = {name: [] for name, _ in every.values()}
     for name, run in every.values():
         if kept.get(run.key) not in ("", run.captions):
             first = replace(run.recipe, training=replace(run.recipe.training, seed=0))
             left[name].append(digest(first.to_dict()))
-            rows.setdefault(left[name][-1], (f"{name}: {run.variant.name}", first))
-    costs = _dry_costs(rows, data, progress or Silent())
+            rows.setdefault(left[name][-1], (name, replace(run, recipe=first)))
+    costs, once = _dry_costs(rows, progress or Silent())
     runs = Counter(name for name, _ in every.values())
     return Forecast(
         tables=tuple(
@@ -514,7 +514,7 @@ def forecast(
                 runs=runs[name],
                 kept=runs[name] - len(measured),
                 steps=sum(costs[row][0] for row in measured),
-                seconds=sum(costs[row][1] for row in measured),
+                seconds=sum(costs[row][1] + once.pop(row, 0.0) for row in measured),
             )
             for name, measured in left.items()
         ),
@@ -530,17 +530,26 @@ def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
     return [], missing or [f"{table.name}: time is estimated for tables of recalls alone."]
 
 
+_TEST = 2  # validations that a test takes as long as: it is scored on the validation set as well
+
+
 def _dry_costs(
-    rows: Mapping[str, tuple[str, Recipe]], data: PlanData, progress: Progress
-) -> dict[str, tuple[int, float]]:
-    """Steps of a run of each row and their seconds, by a dry run."""
-    costs = {}
-    for number, (row, (name, recipe)) in enumerate(rows.items()):
-        progress.update("rows measured", number, len(rows), f", {name}")
-        cost = dry_run(data.resolve(recipe))
+    rows: Mapping[str, tuple[str, PlannedRun]], progress: Progress
+) -> tuple[dict[str, tuple[int, float]], dict[str, float]]:
+    """Steps of a run of each row and their seconds, by a dry run; and seconds that count once."""
+    costs, once, encoded = {}, {}, set[str]()
+    for number, (row, (name, run)) in enumerate(rows.items()):
+        progress.update("rows measured", number, len(rows), f", {name}: {run.variant.name}")
+        recipe, (_, _, *tests) = run.data.resolve(run.recipe), run.splits
+        cost = dry_run(recipe, cache=run.data.cache, tests=tests)
         steps = cost.steps * cost.epochs
-        costs[row] = steps, cost.seconds * steps
-    return costs
+        costs[row] = steps, cost.seconds * steps + cost.validation * (cost.epochs + _TEST)
+        # Runs share a process, and the features of what they read.
+        features = repr([recipe.encoder, recipe.train, run.target])
+        once[row] = 0.0 if features in encoded else cost.encoding * cost.lacking
+        once[row] += 0.0 if encoded else cost.setup
+        encoded.add(features)
+    return costs, once
 
 
 # --- all tables and figures -----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, load_system
 from sureshot.models.weights import device_for
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.features import FrameMemory, SplitFeatures, extract, frame_memory
+from sureshot.research.features import FrameMemory, SplitFeatures, extract, frame_memory, uncached
 from sureshot.research.scores import recalls, similarity
 from sureshot.research.training import data, hub_correction, loop
 from sureshot.research.training.distributed import from_torchrun, rank, world
@@ -113,14 +113,13 @@ class Task(ABC):
 
     def features(self, split: Split, encoder: Encoder | None = None, **where: Any) -> SplitFeatures:
         """Features of a split as the model reads them; ``where`` goes to `extract`."""
-        return extract(
-            split,
-            encoder or self.encoder,
-            frames=self.note.frames,
-            sampling=self.note.rule,
-            cells=self.model.cells,
-            **where,
-        )
+        return extract(split, encoder or self.encoder, **self.how, **where)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """Which features those are."""
+        of = self.note
+        return {"frames": of.frames, "sampling": of.rule, "cells": self.model.cells}
 
     def network(self) -> Tuned | None:
         """The encoder with a graph, if it is trained too."""
@@ -237,6 +236,20 @@ class Task(ABC):
                 self.judged(held), network.encoder, cache=Path(cache), memory=memory
             )
         return self.score(self._seen)
+
+    def validation_seconds(self, held: Split, network: Tuned | None, scratch: Path) -> float:
+        """Seconds of a validation, a few videos standing in for all that a tuned encoder reads."""
+        began, reading, seen = time.perf_counter(), 0.0, self.val
+        if network is not None:
+            few = _few(self.judged(held))
+            seen = self.features(few, network.encoder, cache=scratch)
+            reading = (time.perf_counter() - began) / len(few.items) * len(held.items)
+            began, seen = time.perf_counter(), seen.stand_in(held)
+        assert seen is not None
+        self.model.eval()
+        with torch.no_grad():
+            self.score(seen)
+        return reading + time.perf_counter() - began
 
 
 def _warn_of_unreadable(seen: SplitFeatures, notes: Notes) -> None:
@@ -515,11 +528,13 @@ class DryRun:
             frames are kept, those of the first epoch.
         kept: bytes that kept frames take on disk, of all epochs; 0 if none are kept.
         redrawn: whether each epoch has frames of its own to decode and keep.
+        setup: seconds until the first step is done, without encoding.
         seconds: time of a step, the median of a few after the first.
-        measured: pairs of a measured step.
-        encoding: seconds that a frozen encoder takes per video; 0 if it is trained too.
+        lacking: videos of all sets that a frozen encoder is to encode; the cache has the others.
+        encoding: seconds that it takes for each of them.
+        validation: seconds of one, after each epoch.
         memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
-        hours: time of the whole run, without validation.
+        hours: time of the whole run, without its plot and hub correction.
     """
 
     data: tuple[str, ...]
@@ -535,9 +550,11 @@ class DryRun:
     kept: int
     redrawn: bool
     device: str
+    setup: float
     seconds: float
-    measured: int
+    lacking: int
     encoding: float
+    validation: float
     memory: int
     hours: float
 
@@ -566,13 +583,20 @@ class DryRun:
             "",
             *aligned([("weights of", "rate", "decay", "tensors", "numbers"), *groups]),
             "",
-            f"Measured on {self.device}: {self.seconds:.2g} s per step of {self.measured} pairs"
+            f"Measured on {self.device}: {self.seconds:.2g} s per step"
             + (f", {self.memory / 2**30:.1f} GiB of memory at most." if self.memory else "."),
         ]
-        if self.encoding:
-            spent = duration(self.encoding * self.videos)
-            lines.append(f"Encoding took {self.encoding:.2g} s per video: {spent} for all, once.")
-        lines.append(f"Estimate: about {duration(self.hours * 3600)} without validation.")
+        if self.lacking:
+            spent, count = duration(self.encoding * self.lacking), counted(self.lacking, "video")
+            lines.append(
+                f"Encoding took {self.encoding:.2g} s per video: {spent} for {count} that the "
+                "cache lacks, once."
+            )
+        lines.append(
+            f"Estimate: about {duration(self.hours * 3600)}, {duration(self.setup)} of it to "
+            f"begin and {duration(self.validation * self.epochs)} to validate; without the plot "
+            "and the hub correction at the end."
+        )
         return "\n".join(lines) + "\n"
 
     def _decoding(self) -> str:
@@ -585,61 +609,80 @@ class DryRun:
 
 
 def dry_run(
-    recipe: str | Path | Recipe, *, settings: Sequence[str] = (), progress: Progress | None = None
+    recipe: str | Path | Recipe,
+    *,
+    settings: Sequence[str] = (),
+    cache: Path | None = None,
+    tests: Sequence[Split] = (),
+    progress: Progress | None = None,
 ) -> DryRun:
     """Read the data of a recipe, build its model, take a few steps, write nothing.
 
-    Arguments and errors are those of `train`.
+    Arguments and errors are those of `train`; ``tests`` are what is to be encoded besides.
     """
+    began = time.perf_counter()
     read, _ = open_recipe(Recipe, recipe, "not written", settings)
     splits, held = read.splits()
-    for split in splits if held is None else [*splits, held]:
+    every = splits if held is None else [*splits, held]
+    for split in every:
         (progress or Silent()).line(split.summary())
-    config = read.training
-    # Of a frozen encoder's videos few are encoded, and steps are taken on those.
-    few = splits[0].part({item.id for item in splits[0].items[:_FEW]})
-    task = RetrievalTask(read, splits if read.encoder.tuned else [few], None, Silent())
-    with tempfile.TemporaryDirectory(prefix="sureshot-") as scratch:
-        network, began = task.network(), time.perf_counter()
-        pairs = task.pairs(network, Notes(Silent()), Path(scratch), Path(scratch))
-        spent = (time.perf_counter() - began) / len(few.items)
-        encoding = spent if network is None else 0.0
+    config, task = read.training, RetrievalTask(read, splits, held, Silent())
+    with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
+        scratch, network, lacking, encoding = Path(folder), task.network(), 0, 0.0
+        if network is None:
+            lacking = sum(
+                uncached(one, task.encoder, cache, **task.how) for one in [*every, *tests]
+            )
+            start = time.perf_counter()
+            few = task.features(_few(splits[0]), cache=scratch if lacking else cache)
+            spent = time.perf_counter() - start if lacking else 0.0
+            began, encoding = began + spent, spent / len(few.videos)
+            task.sets = list(map(few.stand_in, splits, task.experts))
+            task.val = None if held is None else few.stand_in(held, task.experts[-1])
+            pairs: data.Pairs = data.FeaturePairs(task.sets, task.device)
+        else:
+            pairs = task.pairs(network, Notes(Silent()), cache, scratch)
         with pairs:
             run = loop.TrainState(task.model, pairs, config, network, labels=task.labels())
             if torch.device(task.device).type == "cuda":
                 torch.cuda.reset_peak_memory_stats(task.device)
             groups = _groups(run, network)
-            taken = [step.seconds for step in islice(run.epoch(0), _STEPS)]
-        kept = [path.stat().st_size for path in Path(scratch).rglob("*.jpg")]
+            epochs = chain.from_iterable(map(run.epoch, range(_STEPS)))
+            taken = [step.seconds for step in islice(epochs, _STEPS)]
+            setup = time.perf_counter() - began - sum(taken[1:])
+            validation = 0.0 if held is None else task.validation_seconds(held, network, scratch)
+        kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
         redrawn = Sampling(config.sampling or read.encoder.sampling).is_drawn
-    owner = [(n, caption.video) for n, split in enumerate(splits) for caption in split.captions]
-    number = {video: place for place, video in enumerate(dict.fromkeys(owner))}
-    passes, videos = task.system.passes, sum(len(split.items) for split in splits)
-    steps = passes * data.count(
-        [number[video] for video in owner], batch=config.batch, captions=config.captions or "one"
-    )
-    seconds = statistics.median(taken[-(_STEPS - 1) :])
-    pairs_each = passes * len(owner if config.captions == "all" else number)
+    passes, videos = task.system.passes, len(pairs.items)
+    seconds = statistics.median(taken[1:])
+    pairs_each = passes * len(pairs.captions if run.captions == "all" else set(pairs.video_of))
+    each = seconds * run.steps + validation
     return DryRun(
         data=tuple(split.title() for split in splits),
         videos=videos,
-        captions=len(owner),
+        captions=len(pairs.captions),
         epochs=config.epochs,
         pairs=pairs_each,
         batch=config.batch,
-        steps=steps,
+        steps=run.steps,
         groups=groups,
         frames=task.note.frames,
-        decoded=(videos if kept else pairs_each) * task.note.frames if read.encoder.tuned else 0,
+        decoded=(videos if kept else pairs_each) * task.note.frames if network else 0,
         kept=int(statistics.mean(kept) * videos * (config.epochs if redrawn else 1)) if kept else 0,
         redrawn=redrawn,
         device=task.device,
+        setup=setup,
         seconds=seconds,
-        measured=min(config.batch, len(set(pairs.video_of))),
+        lacking=lacking,
         encoding=encoding,
+        validation=validation,
         memory=_peak(task.device),
-        hours=(seconds * steps * config.epochs + encoding * videos) / 3600,
+        hours=(setup + encoding * lacking + each * config.epochs) / 3600,
     )
+
+
+def _few(split: Split) -> Split:
+    return split.part({item.id for item in split.items[:_FEW]})
 
 
 def _groups(run: loop.TrainState, network: Tuned | None) -> tuple[WeightGroup, ...]:

@@ -1,9 +1,9 @@
 """`sureshot train`, `evaluate`, `answer`, `reproduce`, `plot`, `synthetic` and `experts`."""
 
-import functools
 import inspect
 from collections.abc import Callable
 from dataclasses import asdict
+from functools import partial, wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -78,7 +78,7 @@ def _calls(name: str, *shared: Callable[..., None]) -> Callable[..., Callable[..
     """
 
     def command_of(own: Callable[..., None]) -> Callable[..., int]:
-        @functools.wraps(own)
+        @wraps(own)
         def command(as_json: bool, **typed: Any) -> int:
             from sureshot import research
 
@@ -116,36 +116,35 @@ def train(
         with Bar(console(err=True)) as bar:
             found = research.dry_run(recipe, settings=settings or (), cache=cache, progress=bar)
         return print_result(found, as_json=as_json)
-    options: dict[str, Any] = {"to": to, "settings": settings or (), "resume": resume}
-    run = _of_first(lambda bar: research.train(recipe, **options, cache=cache, progress=bar))
-    if run is not None:
+    made = partial(research.train, recipe, to=to, settings=settings or (), resume=resume)
+    if run := _of_first(partial(made, cache=cache)):
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
-        command = f"sureshot evaluate {run.folder} --data …"
-        _print_run(run, {"metric": run.metric, "score": run.score}, score, command, as_json)
+        measured = {"metric": run.metric, "score": run.score}
+        _print_run(run, measured, score, "evaluate {} --data", as_json)
     return 0
 
 
-def _of_first(work: "Callable[[Bar], _T]") -> "_T | None":
+def _of_first(work: Callable[..., _T]) -> _T | None:
     """What ``work`` gives, done by all processes that torchrun started, in the first of them."""
     from sureshot.research.training.distributed import is_first
 
     err = console(err=True)
     err.quiet = not is_first()
     with Bar(err) as bar:
-        found = work(bar)
+        found = work(progress=bar)
     return found if is_first() else None
 
 
 def _print_run(
     run: "TrainingResult", measured: dict[str, Any], score: str, command: str, as_json: bool
 ) -> None:
-    """Print where the model is, its score, for JSON and in words, and what evaluates it."""
+    """Print where the model is, its score, for JSON and in words, and how it is evaluated."""
     if as_json:
         print_json({"folder": str(run.folder.absolute()), "epoch": run.epoch, **measured})
         return
     kept = f"weights after epoch {run.epoch}" + ("" if run.score is None else f", {score}")
     console().print(f"Trained: {run.folder} ({kept}).", soft_wrap=True)
-    console().print(f"To evaluate it: {command}", soft_wrap=True)
+    console().print(f"To evaluate it: sureshot {command.format(run.folder)} …", soft_wrap=True)
 
 
 EVALUATE_EXAMPLES = examples(
@@ -237,14 +236,10 @@ def answer_train(
     """Train a model to answer, by a recipe. The run's folder gets the model, a log and a plot."""
     from sureshot import research
 
-    options: dict[str, Any] = {"to": to, "settings": settings or (), "resume": resume}
-    run = _of_first(
-        lambda bar: research.train_answers(recipe, **options, cache=cache, progress=bar)
-    )
-    if run is not None:
+    made = partial(research.train_answers, recipe, to=to, settings=settings or (), resume=resume)
+    if run := _of_first(partial(made, cache=cache)):
         score = f"{run.score or 0:.1f}% of the validation questions right"
-        command = f"sureshot answer evaluate {run.folder} --root …"
-        _print_run(run, {"accuracy": run.score}, score, command, as_json)
+        _print_run(run, {"accuracy": run.score}, score, "answer evaluate {} --root", as_json)
     return 0
 
 
@@ -330,17 +325,16 @@ def reproduce(
     """
     from sureshot import research
 
-    options: dict[str, Any] = {"to": to, "seeds": seeds, "claims": claims, "part": part}
-    options["cache"] = cache
+    options: dict[str, Any] = {"seeds": seeds, "claims": claims, "part": part, "cache": cache}
     if dry_run and table is not None:
         with Bar(console(err=True)) as bar:
-            cost = research.forecast(table, plan, **options, progress=bar)
+            cost = research.forecast(table, plan, to=to, **options, progress=bar)
         return print_result(cost, as_json=as_json)
     exhibits, files = research.exhibits(plan) if listed else (), tuple[Path, ...]()
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
-        made = _of_first(lambda bar: research.reproduce(table, plan, **options, progress=bar))
+        made = _of_first(partial(research.reproduce, table, plan, to=to, **options))
         if made is None:
             return 0
         files = made.files

@@ -261,9 +261,8 @@ def _warn_of_unreadable(seen: SplitFeatures, notes: Notes) -> None:
 
 def _list_unreadable(pairs: data.Pairs, folder: Path, notes: Notes) -> None:
     """Write which videos were left out and why, if some were."""
-    if not pairs.unreadable:
+    if not (left_out := sorted(pairs.unreadable.items())):
         return
-    left_out = sorted(pairs.unreadable.items())
     if rank() == 0:
         text = "".join(f"{name}\t{reason}\n" for name, reason in left_out)
         write_text(folder / UNREADABLE, text)
@@ -565,16 +564,12 @@ class DryRun:
     def text(self) -> str:
         """The same for people."""
         total = self.steps * self.epochs
-        groups = [
-            (
-                group.part,
-                f"{group.rate:g}" if group.rate else "fixed",
-                f"{group.decay:g}",
-                f"{group.tensors:,}",
-                f"{group.weights:,}",
+        groups = []
+        for one in self.groups:
+            rate = f"{one.rate:g}" if one.rate else "fixed"
+            groups.append(
+                (one.part, rate, f"{one.decay:g}", f"{one.tensors:,}", f"{one.weights:,}")
             )
-            for group in self.groups
-        ]
         lines = [
             f"{' + '.join(self.data)}: {self.videos:,} videos, {self.captions:,} captions.",
             f"{self.pairs:,} pairs per epoch in {self.steps:,} steps of at most {self.batch:,}; "
@@ -588,10 +583,8 @@ class DryRun:
         ]
         if self.lacking:
             spent, count = duration(self.encoding * self.lacking), counted(self.lacking, "video")
-            lines.append(
-                f"Encoding took {self.encoding:.2g} s per video: {spent} for {count} that the "
-                "cache lacks, once."
-            )
+            took = f"Encoding took {self.encoding:.2g} s per video"
+            lines.append(f"{took}: {spent} for {count} that the cache lacks, once.")
         lines.append(
             f"Estimate: about {duration(self.hours * 3600)}, {duration(self.setup)} of it to "
             f"begin and {duration(self.validation * self.epochs)} to validate; without the plot "
@@ -647,15 +640,14 @@ def dry_run(
             if torch.device(task.device).type == "cuda":
                 torch.cuda.reset_peak_memory_stats(task.device)
             groups = _groups(run, network)
-            epochs = chain.from_iterable(map(run.epoch, range(_STEPS)))
+            epochs = chain.from_iterable(map(run.epoch, range(min(_STEPS, config.epochs))))
             taken = [step.seconds for step in islice(epochs, _STEPS)]
             setup = time.perf_counter() - began - sum(taken[1:])
             validation = 0.0 if held is None else task.validation_seconds(held, network, scratch)
         kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
         redrawn = Sampling(config.sampling or read.encoder.sampling).is_drawn
-    passes, videos = task.system.passes, len(pairs.items)
-    seconds = statistics.median(taken[1:])
-    pairs_each = passes * len(pairs.captions if run.captions == "all" else set(pairs.video_of))
+    videos, seconds = len(pairs.items), statistics.median(taken[1:] or taken)
+    pairs_each = task.system.passes * len(pairs.captions if run.captions == "all" else pairs.items)
     each = seconds * run.steps + validation
     return DryRun(
         data=tuple(split.title() for split in splits),

@@ -9,7 +9,6 @@ cache can be out of date.
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -276,18 +275,11 @@ class SplitFeatures:
         """The captions of these rows, see `padded_texts`."""
         return padded_texts([self.texts[row] for row in rows])
 
-    def stand_in(
-        self, split: Split, experts: Mapping[str, Experts] | None = None
-    ) -> "SplitFeatures":
+    def stand_in(self, split: Split, experts: Mapping[str, Experts]) -> "SplitFeatures":
         """These in turn as the features of a split that has not been encoded, to measure time."""
-        texts, videos = itertools.cycle(self.texts), itertools.cycle(self.videos)
-        return replace(
-            self,
-            split=split,
-            videos=list(itertools.islice(videos, len(split.items))),
-            texts=list(itertools.islice(texts, len(split.captions))),
-            experts=experts or {},
-        )
+        videos = [self.videos[row % len(self.videos)] for row in range(len(split.items))]
+        texts = [self.texts[row % len(self.texts)] for row in range(len(split.captions))]
+        return replace(self, split=split, videos=videos, texts=texts, experts=experts)
 
 
 def padded_videos(

@@ -43,7 +43,7 @@ from sureshot.research.training.distributed import broadcast, rank
 from sureshot.research.training.encoder_tuning import tuned
 from sureshot.research.training.loop import LOG, TrainingResult, read_log
 from sureshot.research.training.recipe import Recipe
-from sureshot.research.training.run import FRAMES, RetrievalTask, judged
+from sureshot.research.training.run import FRAMES, RetrievalTask, judged, warn_of_unreadable
 from sureshot.research.trust_report import softmax_signals
 from sureshot.settings import read_json, to_values
 from sureshot.trust.fit import fit_card, labelled
@@ -239,8 +239,7 @@ def _encoded(
         if recipe.encoder.tuned:  # no other run can use the features of what this one trained
             scorer, cache = replace(scorer, encoder=tuned(scorer.encoder).encoder), Path(own)
         seen = encode(split, scorer, notes, cache=cache)
-    for name, reason in seen.unreadable[:1]:
-        notes.warn(f"{seen.split.title()}; left out: {name} {reason}, the first of those.")
+    warn_of_unreadable(seen, notes)
     return seen
 
 

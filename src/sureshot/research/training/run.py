@@ -208,7 +208,7 @@ class Task(ABC):
                 notes.line(line)
             _list_unreadable(pairs, folder, notes)
             if self._seen is not None:
-                _warn_of_unreadable(self._seen, notes)
+                warn_of_unreadable(self._seen, notes)
             if rank() == 0:
                 self.recipe.save(folder / loop.RECIPE)
                 if held is not None and bank:
@@ -220,7 +220,7 @@ class Task(ABC):
         sets: list[SplitFeatures] = []
         for split in [*self.splits, *([self.held] if self.held else [])]:
             seen = self.features(split, cache=cache, progress=notes)
-            _warn_of_unreadable(seen, notes)
+            warn_of_unreadable(seen, notes)
             own = self.experts[len(sets)] if self.experts else {}
             sets.append(replace(seen, experts=own))
         self.val = sets.pop() if self.held else None
@@ -244,7 +244,7 @@ class Task(ABC):
             few = _few(self.judged(held))
             seen = self.features(few, network.encoder, cache=scratch)
             reading = (time.perf_counter() - began) / len(few.items) * len(held.items)
-            began, seen = time.perf_counter(), seen.stand_in(held)
+            began, seen = time.perf_counter(), seen.stand_in(held, {})
         assert seen is not None
         self.model.eval()
         with torch.no_grad():
@@ -252,7 +252,8 @@ class Task(ABC):
         return reading + time.perf_counter() - began
 
 
-def _warn_of_unreadable(seen: SplitFeatures, notes: Notes) -> None:
+def warn_of_unreadable(seen: SplitFeatures, notes: Notes) -> None:
+    """Say which video was left out first, why, and how many more."""
     if seen.unreadable:
         (name, reason), *others = seen.unreadable
         more = f", and {len(others)} more" if others else ""

@@ -1,15 +1,16 @@
 """Processor seconds that an hour of film takes to index, at 360p, 720p and 1080p.
 
     python -m benchmarks.hour DIR [360p 720p 1080p] [--rounds 2] [--against FOLDER]
+        [--models bundled bundled-bf16]
 
 Each film is made in DIR (kept, and made once): the 26 captioned clips and those of `make demo`,
 eight seconds or more of each, at 25 frames a second, cropped to 16:9, by x264 (`medium`, crf 23).
 The two larger ones have grain of 4 levels, as films have, and are cut short, as grain takes long to
-encode. What is measured is `sureshot index` of one film with the bundled model, a process of its
+encode. What is measured is `sureshot index` of one film, a process of its
 own, less what a film of a second takes, as a program starts and reads its model once for however
 long a film. Beside it stands what the decoder alone takes for all pictures that others are worked
-out from. With ``--against`` the package in another folder (its ``src``) does the same by turns,
-since a machine's speed changes within an hour.
+out from. With ``--against`` the package in another folder (its ``src``) does the same by turns, and
+so do several models, since a machine's speed changes within an hour.
 """
 
 import argparse
@@ -61,9 +62,11 @@ def main() -> None:
     parser.add_argument("kinds", nargs="*", metavar="KIND", help=", ".join(FILMS))
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--against", type=Path, help="a src folder to compare with")
+    parser.add_argument("--models", nargs="+", default=["bundled"])
     options = parser.parse_args()
     options.place.mkdir(parents=True, exist_ok=True)
     sources = [ROOT / "src", *([options.against] if options.against else [])]
+    ways = [(source, model) for source in sources for model in options.models]
     for kind in options.kinds or FILMS:
         path = options.place / f"{kind}.mp4"
         if not path.exists():
@@ -75,17 +78,18 @@ def main() -> None:
         if not short.exists():
             make(short, Film((64, 36), seconds=1))
         print(f"{kind}: decoding alone {decoding(path) * 3600 / seconds:.0f} processor seconds")
-        runs: dict[Path, list[tuple[float, float]]] = {source: [] for source in sources}
+        runs: dict[tuple[Path, str], list[tuple[float, float]]] = {way: [] for way in ways}
         for _ in range(options.rounds):
-            for source in sources:
-                whole, start = indexed(path, source), indexed(short, source)
-                runs[source].append((whole[0] - start[0], whole[1] - start[1]))
-        for source, found in runs.items():
+            for way in ways:
+                whole, start = indexed(path, *way), indexed(short, *way)
+                runs[way].append((whole[0] - start[0], whole[1] - start[1]))
+        for (source, model), found in runs.items():
             used, took = (np.array(found) * 3600 / seconds).T
             print(
                 f"{kind} ({seconds:.0f} s, {path.stat().st_size / 1e6:.1f} MB): "
                 f"{used.min():.0f} to {used.max():.0f} processor seconds an hour, "
-                f"{took.min():.0f} to {took.max():.0f} by the clock  [{source.parent.name}]",
+                f"{took.min():.0f} to {took.max():.0f} by the clock  "
+                f"[{model}, {source.parent.name}]",
                 flush=True,
             )
 
@@ -145,11 +149,12 @@ def length(path: Path) -> float:
 # --- measurements ---------------------------------------------------------------------------------
 
 
-def indexed(path: Path, source: Path) -> tuple[float, float]:
+def indexed(path: Path, source: Path, model: str) -> tuple[float, float]:
     """Seconds of a processor and by the clock of `sureshot index`."""
     index = path.with_suffix(".index")
     shutil.rmtree(index, ignore_errors=True)
     command = [sys.executable, "-m", "sureshot", "index", str(path), "--db", str(index)]
+    command += ["--model", model]
     began = time.perf_counter()
     env = {**os.environ, "PYTHONPATH": str(source)}
     with subprocess.Popen(

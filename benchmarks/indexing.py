@@ -4,8 +4,9 @@
 
 The loop is what one writes first: open a file, decode it whole, take twelve frames, give them to
 the network in torch, layer by layer, four at a time; on one thread, and again with as many as there
-are cores. Sureshot indexes with each engine that is installed. Each run is its
-own process, and the runs alternate, so that a noisy machine hurts all of them alike.
+are cores. Sureshot indexes with each engine that is installed, and in 16 bits (``bundled-bf16``)
+where the processor has them. Each run is its own process, and the runs alternate, so that a noisy
+machine hurts all of them alike.
 """
 
 import argparse
@@ -22,6 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from benchmarks import data
+from benchmarks.bundled.network import HALF
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -34,6 +36,7 @@ KINDS = (
     "sureshot, torch",
     "sureshot, openvino",
     "sureshot, onnxruntime",
+    "16 bits, openvino",
 )
 
 
@@ -49,6 +52,7 @@ def main() -> None:
         measure(options.kind, folder)
         return
     kinds = [kind for kind in KINDS if find_spec(kind.rpartition(", ")[2]) or "loop" in kind]
+    kinds = [kind for kind in kinds if HALF or "16 bits" not in kind]
     runs: dict[str, list[list[float]]] = {kind: [] for kind in kinds}
     for _ in range(options.rounds):
         for kind in kinds:
@@ -82,7 +86,13 @@ def measure(kind: str, folder: Path) -> None:
     if alone:
         torch.set_num_threads(1)
     engine = "torch" if kind.startswith("loop") else kind.rpartition(", ")[2]
-    encoder = BundledEncoder("cpu", threads=1 if alone else None, engine=engine, patches=False)
+    encoder = BundledEncoder(
+        "cpu",
+        threads=1 if alone else None,
+        engine=engine,
+        precision="bf16" if "16 bits" in kind else "f32",
+        patches=False,
+    )
     if kind.startswith("loop"):
         encoder.backbone.net.forward = partial(layer_by_layer, encoder.backbone.net)  # type: ignore[method-assign]
     encoder.encode_frames(encoder.prepare(np.zeros((1, 64, 64, 3), np.uint8)))

@@ -1,6 +1,7 @@
 """Make the calibration card of the bundled model, and measure it on data it was not made on.
 
-    python -m benchmarks.trust [--cache DIR] [--write] [--to results/trust] [--draws 60]
+    python -m benchmarks.trust [--model bundled-bf16] [--cache DIR] [--write] [--to results/trust]
+        [--draws 60]
 
 --write ships the card; --to measures, into README's tables, trust.json and a picture.
 
@@ -72,12 +73,13 @@ class World:
 def main() -> None:
     """Measure with --to, write with --write."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=BUNDLED, default="bundled")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--to", type=Path, help="measure, into this folder")
     parser.add_argument("--write", action="store_true", help="ship it")
     parser.add_argument("--draws", type=int, default=60, help="people who judge")
     options = parser.parse_args()
-    scorer = load("bundled")
+    scorer = load(options.model)
     known = worlds(scorer, options.cache)
     if options.write:
         card = card_of(
@@ -88,11 +90,11 @@ def main() -> None:
             date=datetime.now(UTC).date().isoformat(),
             source="tested",
         )
-        save_card(card, BUNDLED / CARD)
-        print(f"wrote {BUNDLED / CARD}")
+        save_card(card, path := BUNDLED[options.model] / CARD)
+        print(f"wrote {path}")
     if options.to is not None:
         known["clips"] = _clips(scorer, known["MSR-VTT test"], options.cache)
-        measure(known, options.to, options.draws)
+        measure(known, options.to, options.draws, options.model)
 
 
 def splits() -> dict[str, Split]:
@@ -184,7 +186,7 @@ def card_of(known: Any, **about: Any) -> Calibration:
     return fit_card([asked for _, asked in known], of=[of for of, _ in known], **about)
 
 
-def measure(known: dict[str, World], to: Path, draws: int) -> None:
+def measure(known: dict[str, World], to: Path, draws: int, model: str) -> None:
     """Every data set by a card of the others: tables, numbers and a picture."""
     rows, judged, said, right = [], [], [], []
     for name in ("MSR-VTT test", "Flickr8k test", "clips"):
@@ -211,7 +213,7 @@ def measure(known: dict[str, World], to: Path, draws: int) -> None:
                     for count in _JUDGED
                 ]
     to.mkdir(parents=True, exist_ok=True)
-    values = {"model": "bundled", "seed": 0, "strangers": rows, "after judging": judged}
+    values = {"model": model, "seed": 0, "strangers": rows, "after judging": judged}
     (to / "trust.json").write_text(json.dumps(values, indent=1) + "\n", "utf-8")
     print(_tables(rows, judged))
     draw(np.concatenate(said), np.concatenate(right), to)

@@ -1,6 +1,6 @@
 """Make the bank of the bundled model, if validation videos say that its hub correction helps.
 
-    python -m benchmarks.bundled.bank [--cache DIR] [--write]
+    python -m benchmarks.bundled.bank [--model bundled-bf16] [--cache DIR] [--write]
 
 Captions and videos are of what the model was trained on: MSR-VTT train, Flickr8k train and
 ``captioned``, alike. The gain is measured on validation videos of MSR-VTT and photos of Flickr8k,
@@ -29,12 +29,15 @@ _KINDS = {"msrvtt": "frame subset", "flickr8k": "photos", "captioned": "photos"}
 def main() -> None:
     """Measure, and write with --write."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--model", choices=BUNDLED, default="bundled")
     parser.add_argument("--cache", type=Path)
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args()
     if options.write:
-        (BUNDLED / BANK).unlink(missing_ok=True)  # of another head, with which nothing would load
-    root, scorer = data.folder("msrvtt"), load("bundled")
+        BUNDLED[options.model].mkdir(exist_ok=True)
+        # One of another head, with which nothing would load.
+        (BUNDLED[options.model] / BANK).unlink(missing_ok=True)
+    root, scorer = data.folder("msrvtt"), load(options.model)
     videos = load_split(
         "msrvtt", "val", root, ids=root / "split_val.txt", label="1k-A frame subset"
     )
@@ -47,7 +50,7 @@ def main() -> None:
     if bank is not None:
         print(f"with {len(bank.frames)} videos and photos from elsewhere")
         if options.write:
-            print(f"wrote {bank.save(BUNDLED)}")
+            print(f"wrote {bank.save(BUNDLED[options.model])}")
 
 
 def some(kind: str) -> Split:

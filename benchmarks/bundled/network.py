@@ -42,7 +42,7 @@ _TOKENS = 48  # of a caption that is trained on
 _PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
 _CPU = Path("/proc/cpuinfo")
 # Without such numbers in the processor they take three times as long as those of 32 bits.
-_HALF = _CPU.exists() and "avx512_bf16" in _CPU.read_text(encoding="utf-8")
+HALF = _CPU.exists() and "avx512_bf16" in _CPU.read_text(encoding="utf-8")
 
 
 class Network(nn.Module):
@@ -198,7 +198,7 @@ class Network(nn.Module):
     def _halved(self) -> torch.autocast:
         """Numbers of 16 bits in training, where they are faster."""
         kind = self.device.type
-        return torch.autocast(kind, torch.bfloat16, self.training and (_HALF or kind != "cpu"))
+        return torch.autocast(kind, torch.bfloat16, self.training and (HALF or kind != "cpu"))
 
     def labels(self) -> Float[Tensor, "dim classes"]:
         """The L of the equation, which ships in place of its factors."""

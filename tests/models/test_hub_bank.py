@@ -7,9 +7,10 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
+from sureshot.library.confidence import model_card
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.toy import TinyEncoder
-from sureshot.models.hub_bank import Bank, bank_of, home_of
+from sureshot.models.hub_bank import BUNDLED, Bank, bank_of
 from sureshot.models.huggingface import BANK
 from sureshot.research.training.hub_correction import encode_captions
 
@@ -92,12 +93,15 @@ def test_a_folder_that_cannot_be_written_is_named(bank, tmp_path):
         bank.save(tmp_path / "nowhere")
 
 
-def test_the_bundled_model_comes_with_one():
+@pytest.mark.parametrize("name", BUNDLED)
+def test_a_bundled_model_comes_with_one_and_with_a_calibration_card_of_it(name):
     # Made again whenever the head changes: its digest is part of the fingerprint.
-    bank = bank_of("bundled", load_encoder("bundled").fingerprint)
+    encoder = load_encoder(name)
+    bank = bank_of(name, encoder.fingerprint)
     assert bank is not None
-    assert bank.texts.sentence.shape == (510, load_encoder("bundled").dim)
+    assert bank.texts.sentence.shape == (510, encoder.dim)
     np.testing.assert_allclose(np.linalg.norm(bank.texts.sentence, axis=1), 1, atol=2e-3)
     assert "train" in bank.source
-    assert bank.frames.shape == (510, 1, load_encoder("bundled").dim) and bank.mask.all()
-    assert (home_of("bundled") / "trust.json").is_file()
+    assert bank.frames.shape == (510, 1, encoder.dim) and bank.mask.all()
+    card, wrong = model_card(name, encoder.fingerprint, bank)
+    assert card is not None and not wrong

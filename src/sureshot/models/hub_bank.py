@@ -29,7 +29,8 @@ from sureshot.models import encoders
 from sureshot.models.encoders.base import TextFeatures
 from sureshot.models.huggingface import BANK, checkpoint_folder
 
-BUNDLED = Path(encoders.__file__).parent  # what belongs to the bundled model
+_ENCODERS = Path(encoders.__file__).parent
+BUNDLED = {"bundled": _ENCODERS, "bundled-bf16": _ENCODERS / "bf16"}  # what belongs to each
 NEAREST = 4  # videos from elsewhere that are averaged
 _NAMES = ("model", "source", "k", "weight")
 
@@ -136,13 +137,13 @@ def bank_of(name: str, fingerprint: str) -> Bank | None:
 
 
 def home_of(model: str) -> Path | None:
-    """The folder of what belongs to a model; of the bundled one in the package.
+    """The folder of what belongs to a model; of the bundled ones in the package.
 
     Of a trained model of the hub it is in the cache. None for an encoder of the hub, whose name is
     no folder below the current one.
     """
-    if model == "bundled":
-        return BUNDLED
+    if model in BUNDLED:
+        return BUNDLED[model]
     home = checkpoint_folder(model)
     return home if home.is_absolute() else None
 

@@ -9,6 +9,7 @@ from sureshot.datasets import NAMES, Caption, Split
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.files import CARD, write_text
 from sureshot.media.discover import PHOTO_SUFFIXES
+from sureshot.models.hub_bank import BUNDLED
 from sureshot.models.huggingface import README, is_hub_name
 from sureshot.models.load import Scorer, load
 from sureshot.models.model_card import model_card
@@ -127,10 +128,11 @@ def _place(reference: str | Path, root: str | Path | None) -> tuple[str, str | P
 
 def card_of_model(scorer: Scorer) -> Path:
     """The file of the card of a model: of a checkpoint in its own folder, else of this user."""
-    if scorer.name == "bundled":
+    if scorer.name in BUNDLED:
         raise SureshotError(
-            "The bundled model brings percentages that were measured on several data sets. Judge "
-            f"searches of your own to move them, or name a file for a card with {option('to')}."
+            f"The model {scorer.name} brings percentages that were measured on several data sets. "
+            "Judge searches of your own to move them, or name a file for a card with "
+            f"{option('to')}."
         )
     if scorer.model is not None and not is_hub_name(scorer.name):
         return expand(scorer.name) / CARD

@@ -238,6 +238,30 @@ def test_a_folder_alone_needs_no_list_of_videos(films) -> None:
     assert found(films, folder=folder / "1", longer=2.0) == []
 
 
+def test_all_videos_are_read_once_for_one_filter_and_state_of_the_index(
+    films, monkeypatch, tmp_path
+) -> None:
+    folder, _ = films
+    copy = shutil.copytree(folder.parent / "db", tmp_path / "db")
+    searcher, reads, videos = open_index(copy), [], Store.videos
+    monkeypatch.setattr(Store, "videos", lambda store: reads.append(1) or videos(store))
+    monkeypatch.chdir(folder)
+
+    def days(**wanted):
+        return sorted(days_of(searcher.search("red", merge_copies=False, **wanted)))
+
+    assert [days(until="2024-01-02") for _ in range(3)] == 3 * [[1, 2]]
+    assert len(reads) == 1
+    assert days(folder="./2", until="2024-01-02") == [2]
+    monkeypatch.chdir(folder / "1")
+    assert days(folder="./2", until="2024-01-02") == []
+    assert (days(since="2024-01-02"), days()) == ([2, 3], [1, 2, 3])
+    reads.clear()
+    Store.open(copy).remove([*Store.open(copy).at([folder / "2" / "a.mp4"]).values()])
+    assert [days(since="2024-01-02") for _ in range(2)] == [[3], [3]]
+    assert len(reads) == 1
+
+
 def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     _, searcher = films
     some = VideoFilter(shorter=2.0).videos(searcher.store)

@@ -12,6 +12,7 @@ from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import WordsRead, index_lines
 from sureshot.store.maintenance import find_faults
+from sureshot.store.vector_search import VideoSet
 from tests.encoded import fail, make_store, random_windows, record
 from tests.store.test_checksums import flip, largest
 
@@ -72,6 +73,24 @@ def test_a_line_is_found_by_a_word_in_any_form_and_by_what_it_says(store, indexe
     assert [one.similarity for one in both] == pytest.approx([1, 0])
     assert store.lines.having("password is", np.eye(384)[0], 5)[0].line.text == TEXTS[0]
     assert not store.lines.having("is password", np.eye(384)[0], 5)
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_lines_of_some_videos_alone_are_searched(store, indexed):
+    one, two, _ = store.videos()
+    store.write_lines([read(two, TEXTS[0], "on a wall")])
+    if indexed:
+        index_lines(store._tables)
+    for video, words in ((one, TEXTS[:2]), (two, [TEXTS[0], "on a wall"])):
+        for chosen in (video.path, VideoSet(frozenset([video.id]), "one of them")):
+            found = [
+                *store.lines.search("password", np.eye(384)[1], 1, chosen),
+                *store.lines.having("the password", np.eye(384)[1], 5, chosen),
+            ]
+            assert {one.path for one in found} == {video.path}
+            assert sorted({one.line.text for one in found}) == sorted(words)
+            assert store.lines.count(chosen) == len(store.lines.of(video.path))
+    assert store.lines.count(VideoSet(frozenset(), "none")) == 0
 
 
 def test_what_is_read_again_takes_the_place_of_what_was_there_of_that_source(store):

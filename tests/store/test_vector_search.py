@@ -93,6 +93,30 @@ def test_some_videos_are_selected_by_their_ids(filled: Store) -> None:
     assert (filled.count(chosen), filled.count_videos(chosen)) == (6, 2)
 
 
+def test_the_rows_of_a_set_are_looked_up_once_for_each_version(
+    filled: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chosen = VideoSet(frozenset(record(f"/{number}.mp4").id for number in (1, 3)), "two of four")
+    scans, scanner = [], lance.LanceDataset.scanner
+
+    def recorded(table, *given, **wanted):
+        scans.append(wanted)
+        return scanner(table, *given, **wanted)
+
+    monkeypatch.setattr(lance.LanceDataset, "scanner", recorded)
+    for wanted, excluded in (((1, 3), None), ((1,), Path("/3.mp4"))):
+        expected = []
+        for number in wanted:
+            expected += filled.finder.nearest(QUERY, 9, Path(f"/{number}.mp4")).keys
+        assert sorted(filled.finder.nearest(QUERY, 9, chosen, excluded).keys) == sorted(expected)
+    assert filled.count(chosen) == 6
+    assert sum(one.get("columns") == ["video"] for one in scans) == 1
+    assert not any(name in one.get("filter", "") for name in chosen.ids for one in scans)
+    filled.write(record("/1.mp4"), random_windows(2, seed=9))
+    assert filled.count(chosen) == len(filled.finder.nearest(QUERY, 9, chosen).keys) == 5
+    assert sum(one.get("columns") == ["video"] for one in scans) == 2
+
+
 def test_many_queries_at_once_find_what_each_finds(filled: Store) -> None:
     queries = drawn(5, 3)
     for spoiled in (False, True):

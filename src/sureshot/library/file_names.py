@@ -50,7 +50,7 @@ class FileNames:
         self._store = store
         # The state of the index, and a table: paths, whole, and names, which are folded below what
         # all share. In one, as several threads search.
-        self._known: tuple[int | None, Any] = (None, None)
+        self._known: tuple[Any, Any] = (None, None)
 
     def has(self, word: str) -> bool:
         """Whether a word is in any of the names."""
@@ -81,12 +81,13 @@ class FileNames:
         return tuple(shown), len(counts) + len(own)
 
     def _read(self) -> Any:
-        version: int | None
+        state: Any = None
         known, every = self._known
         try:
-            version, paths = self._store.paths(known)
+            state = self._store.state()
+            paths = None if state == known else self._store.paths()
         except StoreError:  # of which the answer warns
-            version, paths = None, pa.array([], pa.string())
+            state, paths = None, pa.array([], pa.string())
         if paths is not None:
             ends = pc.min_max(paths).as_py()
             first, last = ends["min"] or "", ends["max"] or ""
@@ -95,7 +96,7 @@ class FileNames:
             folded = pc.utf8_normalize(pc.utf8_lower(below), "NFKD")
             names = pc.replace_substring_regex(folded, r"\p{Mn}", "")
             every = pa.table({"path": paths, "name": names})
-            self._known = version, every
+            self._known = state, every
         return every
 
 

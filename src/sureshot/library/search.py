@@ -298,6 +298,7 @@ class Searcher:
         self._sentences = Sentences(self.encoder)
         self._candidates = Candidates(store, self._comparing)
         self._names, self._words = FileNames(store), Words(store)
+        self._selected: tuple[Any, Selection | None] = None, None  # by the latest filter
 
     def __reduce__(self) -> tuple[Any, ...]:
         return partial(open_index, self.store.location, model=self.encoder.name), ()
@@ -544,8 +545,15 @@ class Searcher:
 
     def _select(self, options: dict[str, Any]) -> None:
         """Replace the options of a `VideoFilter` by the videos that it selects."""
-        wanted = {one.name: options.pop(one.name, None) for one in fields(video_list.VideoFilter)}
-        options["folder"] = video_list.VideoFilter(**wanted).videos(self.store)
+        names = [one.name for one in fields(video_list.VideoFilter)]
+        wanted = video_list.VideoFilter(**{name: options.pop(name, None) for name in names})
+        # To read all videos takes longer than the search: for the same filter once is enough.
+        place = absolute(wanted.folder) if isinstance(wanted.folder, str | Path) else None
+        now, (known, found) = (self.store.state(), wanted, place), self._selected
+        if known != now:
+            found = wanted.videos(self.store)
+            self._selected = now, found
+        options["folder"] = found
 
     def _dated(self, answers: Sequence[Answer], sort: video_list.Sort) -> list[Answer]:
         """Answers whose hits know what the index does of their videos, in the order asked for."""

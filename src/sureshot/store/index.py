@@ -37,7 +37,7 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, as_store_error, state_of
-from sureshot.store.vector_search import Finder, Selection, VideoSet, path_is, selected
+from sureshot.store.vector_search import Finder, SelectedRows, Selection, VideoSet, path_is
 from sureshot.store.writing import StagedVideo
 from sureshot.text import composed, counted, listed, plain, printable
 
@@ -179,24 +179,20 @@ class Store:
         self._damaged_rows = len(damaged)
         return sorted(found, key=lambda record: record.path)
 
-    def paths(self, known: int | None = None) -> tuple[int, Any]:
-        """The texts of the paths of all videos that can be found, an arrow array in no order.
-
-        A number goes with them that tells the state of the table in this process. Given one whose
-        paths are ``known``, they are None for that state and not read again.
-        """
-
-        def act(table: Any) -> tuple[int, Any]:
-            if (now := state_of(table)) == known:
-                return now, None
-            return now, table.to_table(columns=["path"], filter="windows > 0")["path"]
-
+    def state(self) -> tuple[Any, ...]:
+        """What changes in this process with each change of the table of videos."""
         with as_store_error(self.location, "read"):
-            version, paths = self._tables.use("videos", act)
-        if paths is not None and self._tables.damaged("videos")[0]:
+            return self._tables.use("videos", state_of)
+
+    def paths(self) -> Any:
+        """The texts of the paths of all videos that can be found, an arrow array in no order."""
+        wanted = {"columns": ["path"], "filter": "windows > 0"}
+        with as_store_error(self.location, "read"):
+            paths = self._tables.use("videos", lambda table: table.to_table(**wanted)["path"])
+        if self._tables.damaged("videos")[0]:
             found = [to_text(one.path) for one in self.videos() if one.windows]
             paths = pa.array(found, pa.string())
-        return version, paths
+        return paths
 
     def each_video(self) -> Iterator[VideoRecord]:
         """Every video in no order, a part at a time; damaged rows are left out."""
@@ -392,15 +388,13 @@ class Store:
 
     def count(self, selection: Selection | None = None) -> int:
         """Number of windows of all videos, or of those selected."""
-        condition = None if selection is None else selected(selection)
-        with as_store_error(self.location, "read"):
-            return self._tables.count("windows", condition)
+        return self.finder.count(selection)
 
     def count_videos(self, selection: Selection | None = None) -> int:
         """Number of videos that can be found, or of those of them selected."""
-        more = "" if selection is None else f" AND {selected(selection, 'id')}"
+        rows = SelectedRows("id")
         with as_store_error(self.location, "read"):
-            return self._tables.count("videos", f"windows > 0{more}")
+            return self._tables.use("videos", lambda t: rows.count(t, selection, "windows > 0"))
 
     def select(self, folder: str | Path, among: Collection[VideoRecord] | None = None) -> Selection:
         """The videos at or below a path; where there are none, those in folders of that name.

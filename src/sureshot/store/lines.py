@@ -37,7 +37,7 @@ from sureshot.store.rows import (
     with_checksums,
 )
 from sureshot.store.tables import Tables, as_store_error, check_rows
-from sureshot.store.vector_search import PARTITIONS, Selection, add_segment, path_is, selected
+from sureshot.store.vector_search import PARTITIONS, SelectedRows, Selection, add_segment, path_is
 from sureshot.store.writing import replace_rows
 from sureshot.text import counted, plain
 
@@ -89,6 +89,7 @@ class Lines:
         self._tables = tables
         self._header = header
         self._counted: tuple[int, int] = -1, 0  # of a version
+        self._selected = SelectedRows()
         self._damaged: set[str] = set()  # paths
 
     def count(self, selection: Selection | None = None) -> int:
@@ -96,16 +97,16 @@ class Lines:
         if not self._tables.has_lines():
             return 0
 
-        def act(table: Any) -> tuple[int, int]:
-            if table.version == self._counted[0]:
-                return self._counted
-            return table.version, int(table.count_rows("text IS NOT NULL"))
+        def act(table: Any) -> int:
+            if selection is not None or table.version != self._counted[0]:
+                found = self._selected.count(table, selection, "text IS NOT NULL")
+                if selection is not None:
+                    return found
+                self._counted = table.version, found
+            return self._counted[1]
 
         with as_store_error(self._tables.location, "read"):
-            if selection is not None:
-                return self._tables.count("lines", f"text IS NOT NULL AND {selected(selection)}")
-            self._counted = self._tables.use("lines", act)
-        return self._counted[1]
+            return self._tables.use("lines", act)
 
     def of(self, path: Path) -> list[Line]:
         """The lines of a video in the order of time."""
@@ -270,13 +271,12 @@ class Lines:
         """Sound lines as Lance is asked for them, in the order of time where it has no other."""
         if not self._tables.has_lines():
             return []
-        if selection is not None:
-            wanted |= {"filter": selected(selection), "prefilter": True}
 
         def act(table: Any) -> pa.Table:
             own = {"full_text_query": "_score", "nearest": "_distance"}
-            more = [name for how, name in own.items() if how in wanted]
-            return table.to_table(columns=[*table.schema.names, *more], **wanted)
+            names = [*table.schema.names, *(name for how, name in own.items() if how in wanted)]
+            some = self._selected.options(table, selection)
+            return table.scanner(columns=names, **wanted, **some).to_table()
 
         with as_store_error(self._tables.location, "read"):
             rows = self._tables.use("lines", act)

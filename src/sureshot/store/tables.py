@@ -518,12 +518,6 @@ def _files_of_rows(opened: Any) -> Iterator[tuple[int, str, int | None]]:
             yield fragment.fragment_id, deleted, None
 
 
-def state_of(opened: Any) -> int:
-    """A number that tells one state of a table from another in this process."""
-    # An index that was made again in the same place has the same numbers of versions.
-    return hash((opened.version, *_files_of_rows(opened)))
-
-
 def _index_files(table: Path, opened: Any) -> Iterator[str]:
     """Files of the indexes of a version."""
     if not (table / "_indices").is_dir():
@@ -536,6 +530,14 @@ def _index_files(table: Path, opened: Any) -> Iterator[str]:
             yield f"_indices/{segment.uuid}/{kind}"
             if folder.is_dir():
                 yield from (f"_indices/{segment.uuid}/{file.name}" for file in folder.iterdir())
+
+
+def state_of(opened: Any) -> tuple[Any, ...]:
+    """What tells a version of a table from others, also from those of another index in its place.
+
+    An index that was made again has the same numbers of versions.
+    """
+    return opened.version, *_files_of_rows(opened)
 
 
 def _is_blank(opened: Any) -> bool:

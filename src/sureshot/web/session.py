@@ -188,7 +188,7 @@ class Session:
         self._searcher: Searcher | None = None
         self._videos: dict[str, VideoRecord] = {}
         self._videos_read = self._remote_checked = -refresh
-        self._all_shown: int | None = None  # version of the index in which nothing is hidden
+        self._all_shown: Any = None  # state of the index in which nothing is hidden
 
     def searcher(self) -> Searcher:
         """The open index, reopened when another one has taken its place."""
@@ -245,14 +245,13 @@ class Session:
     def among(self, folder: str | None) -> str | Selection | None:
         """The videos of a folder, or all where that is None, without those not to be shown.
 
-        Where nothing is hidden no set is made: one of many ids takes longer than the search.
+        Where nothing is hidden no set is made: of many videos that takes longer than the search.
         """
         if self._within:
             store = self.store()
-            version, changed = store.paths(self._all_shown)
-            if changed is not None:
+            if (state := store.state()) != self._all_shown:
                 shown = all(self._may_show(one.path) for one in store.videos())
-                self._all_shown = version if shown else None
+                self._all_shown = state if shown else None
             if self._all_shown is None:
                 return self._inside(folder)
         return folder

@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,7 +16,7 @@ from PIL import Image
 import sureshot
 from sureshot.errors import QueryError, StoreError, SureshotError
 from sureshot.library import indexing, status
-from sureshot.library.encoding import VideoProgress
+from sureshot.library.encoding import VideoProgress, content_digest
 from sureshot.library.index_result import Indexed
 from sureshot.library.indexing import Run, index, ingest
 from sureshot.library.search import Searcher
@@ -201,6 +202,37 @@ def test_a_folder_that_moved_takes_a_few_commits_however_much_is_in_it(
     assert (result.moved, result.unchanged, decoded) == (14, 1, 0)
     assert store._tables.use("windows", lambda table: table.version) - before < 10
     assert {r.path for r in store.videos()} == {*library.rglob("*.mp4")}
+
+
+def test_a_new_file_is_compared_only_with_what_has_its_content(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compared = []
+
+    class Digest(str):
+        __hash__ = str.__hash__
+
+        def __eq__(self, other: object) -> bool:
+            compared.append(other)
+            return str.__eq__(self, other)
+
+    def counted(store: Store, sizes: set[int]) -> list[VideoRecord]:
+        return [replace(known, digest=Digest(known.digest)) for known in of_sizes(store, sizes)]
+
+    of_sizes = Store.of_sizes
+    monkeypatch.setattr(Store, "of_sizes", counted)
+    new = tmp_path / "new"
+    new.mkdir()
+    for number in range(40):
+        (new / f"{number}.mp4").write_bytes(bytes([number]) * 100)
+    (source,) = discover.discover([new / "7.mp4"])
+    digests = [str(number) for number in range(39)] + [content_digest(source)]
+    known = [record(f"/{number}.mp4", digest=digest) for number, digest in enumerate(digests)]
+    store.commit([store.stage(one, random_windows(1)) for one in known])
+    run = Run(store, [new])
+    left = {source.path.name for source in run.todo(run.find())}
+    assert left == {f"{number}.mp4" for number in range(40)} - {"7.mp4"}
+    assert run.result.copied + run.result.moved == 1 and len(compared) < 40
 
 
 def test_two_files_that_exchange_their_names_are_recognised(store: Store, library: Path) -> None:

@@ -15,7 +15,7 @@ from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from sureshot.errors import ArgumentError, QueryError, SureshotError, option
 from sureshot.library.catalog import away_sentence, count_away, forget_films
@@ -68,6 +68,8 @@ _PAGE = 4096  # videos looked up in the index at once
 _AT_ONCE = 500  # videos removed or renamed in one commit
 _COPIED = 4000  # windows that are copied at once, some 30 MB
 _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
+# Videos of an index by their size, then by their kind and digest.
+_BySize: TypeAlias = defaultdict[int, defaultdict[tuple[str, str], list[VideoRecord]]]
 
 
 class Run:
@@ -193,17 +195,15 @@ class Run:
             left += [source for source in page if source.path in new]
         return left
 
-    def _known(
-        self, page: Sequence[Source]
-    ) -> tuple[dict[Path, VideoRecord], dict[int, list[VideoRecord]]]:
-        """What the index has of some sources, and the videos that may be their twins, by size."""
+    def _known(self, page: Sequence[Source]) -> tuple[dict[Path, VideoRecord], _BySize]:
+        """What the index has of some sources, and the videos that may be their twins."""
         found = self._store.at([source.path for source in page])
         known = {path: record for path, record in found.items() if path not in self.lost}
-        by_size: dict[int, list[VideoRecord]] = defaultdict(list)
+        by_size: _BySize = defaultdict(lambda: defaultdict(list))
         new = {s.size for s in page if s.path not in known or not _stamped(known[s.path], s)}
         for record in self._store.of_sizes(new) if new else ():
             if record.path not in self.lost:
-                by_size[record.size].append(record)
+                by_size[record.size][record.kind, record.digest].append(record)
         return known, by_size
 
     def _is_done(self, record: VideoRecord) -> bool:
@@ -222,9 +222,7 @@ class Run:
         self._progress(self.result)
 
     def _take_over(
-        self,
-        twins: Sequence[tuple[VideoRecord, Source]],
-        by_size: Mapping[int, list[VideoRecord]],
+        self, twins: Sequence[tuple[VideoRecord, Source]], by_size: _BySize
     ) -> list[Path]:
         """Give videos the windows of those with the same content; what was only touched is noted.
 
@@ -244,12 +242,13 @@ class Run:
             if copy is None:
                 lost.append(source.path)
                 continue
-            by_size[source.size].append(copy)
+            same = by_size[source.size][twin.kind, twin.digest]
+            same.append(copy)
             if twin.path in moved or not self._has_moved(twin):
                 self.result.copied += 1
             else:
                 moved[twin.path] = twin
-                by_size[source.size].remove(twin)
+                same.remove(twin)
                 self.result.moved += 1
         self._store.remove([*moved.values()])
         for _, source in twins:
@@ -380,7 +379,9 @@ class Run:
 
 
 def _same_content(
-    source: Source, record: VideoRecord | None, same_size: Sequence[VideoRecord]
+    source: Source,
+    record: VideoRecord | None,
+    same_size: Mapping[tuple[str, str], Sequence[VideoRecord]],
 ) -> VideoRecord | None:
     """The video of an index whose content a file has: its own, if it was only touched."""
     if not same_size:
@@ -391,7 +392,7 @@ def _same_content(
         return None  # decoding meets the same error and notes it
     if record and not record.reason and record.digest == digest:
         return record
-    return next((r for r in same_size if (r.kind, r.digest) == (source.kind, digest)), None)
+    return next(iter(same_size.get((source.kind, digest), ())), None)
 
 
 def _stamped(record: VideoRecord, now: Source | VideoRecord) -> bool:

@@ -23,6 +23,7 @@ from sureshot.library.search import Searcher
 from sureshot.media import discover
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.paths import Shard
+from sureshot.store import integrity
 from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock
 from sureshot.store.rows import IndexSettings, VideoRecord
@@ -233,6 +234,34 @@ def test_a_new_file_is_compared_only_with_what_has_its_content(
     left = {source.path.name for source in run.todo(run.find())}
     assert left == {f"{number}.mp4" for number in range(40)} - {"7.mp4"}
     assert run.result.copied + run.result.moved == 1 and len(compared) < 40
+
+
+def test_a_run_for_one_file_looks_at_no_other_video_of_the_index(
+    store: Store, library: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    known = [record(f"/elsewhere/{number}.mp4") for number in range(20)]
+    store.commit([store.stage(one, random_windows(1)) for one in known])
+    made, video_record = [], integrity.video_record
+
+    def counted(row: dict) -> VideoRecord:
+        made.append(row["path"])
+        return video_record(row)
+
+    monkeypatch.setattr(integrity, "video_record", counted)
+    assert ingest(store, TinyEncoder(), [library / "a"]).indexed == 1
+    assert {Path(path).parent for path in made} == {library / "a"}
+    made.clear()
+    (library / "a" / "1.mp4").unlink()
+    (library / "b" / "broken.mp4").write_text("no video")
+    result = ingest(store, TinyEncoder(), [library], prune=True)
+    assert (result.indexed, result.pruned, len(result.failed)) == (2, 1, 1)
+    assert all(Path(path).is_relative_to(library) for path in made)
+    (library / "b" / "broken.mp4").unlink()
+    ingest(store, TinyEncoder(), [library / "a"])  # which knows of failed ones, wherever they are
+    assert {one.path for one in store.videos() if one.path.is_relative_to(library)} == {
+        library / "b" / "0.mp4",
+        library / "b" / "2.mp4",
+    }
 
 
 def test_two_files_that_exchange_their_names_are_recognised(store: Store, library: Path) -> None:

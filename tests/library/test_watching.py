@@ -19,6 +19,7 @@ from sureshot.library import watching
 from sureshot.library.search import open_index
 from sureshot.library.watching import Watcher, watch
 from sureshot.store.index import Store
+from sureshot.store.rows import VideoRecord
 from tests.clips import blocks, coloured, film
 
 SETTLE = 1.0
@@ -197,11 +198,19 @@ def test_another_disk_in_the_place_of_a_folder_is_no_deletion(
         note(self)
         self._devices = {folder: device + 1 for folder, device in self._devices.items()}
 
+    looked_at, each_video = [], Store.each_video
+
+    def near(store: Store, below: set[Path] | None = None) -> Iterator[VideoRecord]:
+        looked_at.append(None if below is None else sorted(below))
+        return each_video(store, below)
+
     monkeypatch.setattr(watching.Watcher, "_note_devices", noted)
+    monkeypatch.setattr(Store, "each_video", near)
     with watched(folder, tmp_path / "db") as films:
         assert films.ready.wait(50)
         (folder / "red.mp4").unlink()
         films.hears("Not there now, still indexed: red.mp4")
+        assert looked_at[:2] == [[folder], [folder / "red.mp4"]]
         assert films.videos() == {"red.mp4"}
 
 

@@ -334,7 +334,7 @@ class Run:
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
         dropped, missing = list[VideoRecord](), list[VideoRecord]()
-        for record in self._store.each_video():
+        for record in self._store.each_video(tops):
             fate = self._fate(record, tops, here, listed)
             if fate == "missing" and prune:
                 fate = "pruned"

@@ -371,7 +371,7 @@ class Watcher:
     def _note_devices(self) -> None:
         """Remember on which disks the folders of the videos are."""
         store = self._store()
-        for folder in {record.path.parent for record in store.each_video()} if store else ():
+        for folder in store.folders() if store else ():
             if folder not in self._devices and not isinstance(folder, ObjectPath):
                 with contextlib.suppress(OSError):
                     self._devices[folder] = folder.stat().st_dev
@@ -385,7 +385,7 @@ class Watcher:
         store = self._store()
         went = [
             record
-            for record in (store.each_video() if store else ())
+            for record in (store.each_video(gone) if store else ())
             if not gone.isdisjoint((record.path, *record.path.parents)) and not is_on_disk(record)
         ]
         deleted, away = list[VideoRecord](), list[VideoRecord]()

@@ -32,6 +32,7 @@ from sureshot.store.rows import (
     StoredWindows,
     VideoRecord,
     from_text,
+    texts_of,
     to_text,
     video_rows,
     window_rows,
@@ -194,10 +195,21 @@ class Store:
             paths = pa.array(found, pa.string())
         return paths
 
-    def each_video(self) -> Iterator[VideoRecord]:
-        """Every video in no order, a part at a time; damaged rows are left out."""
+    def each_video(self, below: Iterable[Path] | None = None) -> Iterator[VideoRecord]:
+        """Every video in no order, a part at a time; damaged rows are left out.
+
+        Or those at or below some paths, and all that failed.
+        """
+        folders = None if below is None else {to_text(path).rstrip("/") or "/" for path in below}
         with as_store_error(self.location, "read"):
-            yield from integrity.each(self._tables)
+            yield from integrity.each(self._tables, folders)
+
+    def folders(self) -> set[Path]:
+        """The folders that hold videos, also failed ones."""
+        with as_store_error(self.location, "read"):
+            rows = self._tables.use("videos", lambda table: table.to_table(columns=["path"]))
+        texts = {text.rpartition("/")[0] or "/" for text in texts_of(rows["path"])}
+        return set(map(from_text, texts))
 
     def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
         """What the index knows of the videos at some paths."""
@@ -441,8 +453,7 @@ class Store:
         with self._writing():
             swept = maintenance.sweep(self._tables)
             if self._tables.has_lines():
-                known = {video.id for video in integrity.each(self._tables) if video.windows}
-                self.lines.sweep(known, time.time() - maintenance.in_flight(self.location))
+                self.lines.sweep(time.time() - maintenance.in_flight(self.location))
             return swept
 
     def clear(self) -> int:

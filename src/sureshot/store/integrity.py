@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +45,11 @@ def _between(column: str, first: str | None, end: str | None) -> str:
 
 def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRecord], list[int]]:
     """Videos that meet a condition, and the row ids of damaged ones, which are left out."""
+    rows, damaged = _sound_rows(tables, condition)
+    return _records_of(rows), damaged
 
+
+def _sound_rows(tables: Tables, condition: str | None) -> tuple[pa.Table, list[int]]:
     def act(table: Any) -> pa.Table:
         scan = table.scanner(filter=condition, batch_readahead=_AHEAD, with_row_id=True)
         return scan.to_table()
@@ -53,22 +57,40 @@ def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRec
     rows = tables.use("videos", act)
     ids, rows = rows.column("_rowid"), rows.drop_columns(["_rowid"])
     right = sound(rows)
-    return _records_of(rows, right), ids.filter(pa.array(~right)).to_pylist()
+    return rows.filter(pa.array(right)), ids.filter(pa.array(~right)).to_pylist()
 
 
-def _records_of(rows: pa.Table, right: Any) -> list[VideoRecord]:
-    return [video_record(row) for row in rows.filter(pa.array(right)).to_pylist()]
+def _records_of(rows: pa.Table) -> list[VideoRecord]:
+    return [video_record(row) for row in rows.to_pylist()]
 
 
-def each(tables: Tables) -> Iterator[VideoRecord]:
-    """Every video, in no order; one that comes or goes meanwhile may be among them or not."""
+def each(tables: Tables, below: Set[str] | None = None) -> Iterator[VideoRecord]:
+    """Every video, in no order; one that comes or goes meanwhile may be among them or not.
+
+    Of a large index most time goes into paths. With ``below``, texts of some of these, no others
+    are made than of videos at or below them, and of failed ones.
+    """
     for condition, _ in _parts(tables):
-        yield from records(tables, condition)[0]
+        rows, _ = _sound_rows(tables, condition)
+        if below is not None:
+            named = zip(rows["path"].to_pylist(), rows["reason"].to_pylist(), strict=True)
+            near = [bool(why) or _is_in(path, below) for path, why in named]
+            rows = rows.filter(pa.array(near, pa.bool_()))
+        yield from _records_of(rows)
+
+
+def _is_in(path: str, folders: Set[str]) -> bool:
+    """Whether a path, or a folder that it is in, is one of some."""
+    while path not in folders:
+        path, slash, _ = path.rpartition("/")
+        if not slash:
+            return "/" in folders
+    return True
 
 
 def damaged_videos(tables: Tables) -> list[int]:
     """Row ids of the damaged rows of the table of videos."""
-    return [row for condition, _ in _parts(tables) for row in records(tables, condition)[1]]
+    return [row for condition, _ in _parts(tables) for row in _sound_rows(tables, condition)[1]]
 
 
 def records_with(
@@ -92,7 +114,7 @@ def records_with(
     if not values:
         return []
     rows = tables.use("videos", act)
-    return _records_of(rows, sound(rows))
+    return _records_of(rows.filter(pa.array(sound(rows))))
 
 
 def sound_by_video(tables: Tables, name: Name, ids: Iterable[str]) -> dict[str, pa.Table]:
@@ -130,22 +152,29 @@ class StoredOf:
 class Comparison:
     """What an index, or a part of it, claims and has."""
 
-    known: list[VideoRecord]
-    damaged: list[int]  # row ids of damaged rows of videos
+    known: pa.Table  # sound rows of videos
+    damaged: list[int]  # row ids of damaged ones
     stored: dict[str, StoredOf]  # by the id of its video, which may be a damaged one
 
     def lost(self) -> list[VideoRecord]:
         """The indexed videos of which other windows are stored than they claim, or none."""
 
-        def is_whole(record: VideoRecord) -> bool:
-            there = self.stored.get(record.id, StoredOf())
-            return (record.windows, record.check_windows) == (there.windows, there.check)
+        def is_lost(video: str, windows: int, check: int) -> bool:
+            there = self.stored.get(video, StoredOf())
+            return windows > 0 and (windows, check) != (there.windows, there.check)
 
-        return [record for record in self.known if record.windows and not is_whole(record)]
+        names = "id", "windows", "check_windows"
+        claims = zip(*(self.known[name].to_pylist() for name in names), strict=True)
+        return self.named(one[0] for one in claims if is_lost(*one))
+
+    def named(self, ids: Iterable[str]) -> list[VideoRecord]:
+        """The videos among these that have one of some ids."""
+        wanted = pa.array(ids, pa.string())
+        return _records_of(self.known.filter(pc.is_in(self.known["id"], value_set=wanted)))
 
     def strays(self) -> dict[str, StoredOf]:
         """Windows of no indexed video."""
-        indexed = {record.id for record in self.known if record.windows}
+        indexed = set(self.known.filter(pc.field("windows") > 0)["id"].to_pylist())
         return {video: there for video, there in self.stored.items() if video not in indexed}
 
 
@@ -155,7 +184,7 @@ def compared(tables: Tables) -> Iterator[Comparison]:
     Without the write lock a video that is just being written seems lost.
     """
     for videos, windows in _parts(tables):
-        yield Comparison(*records(tables, videos), _stored_by_video(tables, windows))
+        yield Comparison(*_sound_rows(tables, videos), _stored_by_video(tables, windows))
 
 
 def _stored_by_video(tables: Tables, condition: str | None) -> dict[str, StoredOf]:

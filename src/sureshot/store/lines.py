@@ -233,8 +233,8 @@ class Lines:
         pairs = [(there[old.id], new) for old, new in copies if old.id in there]
         self._replace([one for rows, new in pairs for one in _as_read(rows, new)])
 
-    def sweep(self, known: set[str], before: float) -> None:
-        """Remove lines of videos that are not known and were written before a time."""
+    def sweep(self, before: float) -> None:
+        """Remove lines that were written before a time and are of no indexed video."""
         if not self._tables.has_lines():
             return
 
@@ -243,7 +243,9 @@ class Lines:
             return table.to_table(columns=["video"], filter=old)
 
         found = self._tables.use("lines", act).column("video").to_pylist()
-        orphans = sorted(set(found) - known)
+        indexed = {"columns": ["id"], "filter": "windows > 0"}
+        known = self._tables.use("videos", lambda table: table.to_table(**indexed))["id"]
+        orphans = sorted(set(found) - set(texts_of(known)))
         for first in range(0, len(orphans), _AT_ONCE):
             ids = id_list(orphans[first : first + _AT_ONCE])
             self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")

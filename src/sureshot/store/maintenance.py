@@ -188,7 +188,7 @@ def _faults(tables: Tables, header: Header, progress: Progress | None) -> list[F
         found.append(Fault(what, "`sureshot index FOLDER` encodes them again."))
     damaged, ids = damaged_windows(tables, progress)
     if damaged:
-        names = [plain(r.path) for part in parts for r in part.known if r.id in ids]
+        names = [plain(known.path) for part in parts for known in part.named(ids)]
         of = f" of {listed(sorted(set(names)), _NAMED)}" if names else ""
         are = "is" if damaged == 1 else "are"
         what = f"{counted(damaged, 'window')}{of} {are} not what was written."

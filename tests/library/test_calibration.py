@@ -15,6 +15,7 @@ from sureshot.library.labels import (
     given_labels_of_index,
     labels_of_index,
 )
+from sureshot.library.ranking import Candidates
 from sureshot.library.search import open_index
 from tests.heard import Heard
 from tests.judged import judged, label
@@ -67,6 +68,26 @@ def test_a_model_without_percentages_learns_them_from_fifty_judgements(place, se
         said.append(half.p_right(scores, about, results=1, prior=1)[1][0, 0])
         right.append(moments[0].path in one.relevant)
     assert np.mean(said) == pytest.approx(np.mean(right), abs=0.12)
+
+
+def test_many_judged_queries_are_searched_from_few_passes_over_the_index(
+    place, searcher, monkeypatch
+):
+    passes, near_each = [], Candidates.near_each
+
+    def counted(candidates, queries):
+        passes.append(len(queries))
+        return near_each(candidates, queries)
+
+    monkeypatch.setattr(Candidates, "near_each", counted)
+    calibrated(searcher, place.file)
+    assert passes == [16] * 9 + [6]
+    texts = [one.query for one in place.labels[:20]]
+    for text, (moments, about) in zip(texts, searcher.rivals_many(texts), strict=True):
+        alone, also = searcher.rivals(text)
+        assert [moment.path for moment in moments] == [moment.path for moment in alone]
+        assert [m.score for m in moments] == pytest.approx([m.score for m in alone], abs=1e-6)
+        assert (about.videos, about.words.tolist()) == (also.videos, also.words.tolist())
 
 
 def test_searches_that_found_nothing_lower_the_percentages_of_a_model_without_any(

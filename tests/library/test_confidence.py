@@ -241,7 +241,7 @@ def test_who_names_one_of_two_copies_means_the_one_that_is_shown_too(place, card
     (moment,) = [m for m in searcher.rivals("white and black blocks")[0] if m.copies]
     for path in (moment.path, moment.copies[0].path):
         label = Label("white and black blocks", (JudgedMoment(path, True),), complete=True)
-        known = _judged(searcher, label)
+        known = _judged(label, *searcher.rivals(label.query))
         shown = known.scores == moment.score
         assert known.right[shown].max() == 1 and known.present
 

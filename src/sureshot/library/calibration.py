@@ -21,6 +21,7 @@ from sureshot.library.labels import (
     together,
     write,
 )
+from sureshot.library.ranking import Moment
 from sureshot.library.search import Searcher, open_index
 from sureshot.paths import IndexPlace, OpenIndex, absolute, index_folder, index_place
 from sureshot.progress import Progress, Silent
@@ -28,6 +29,7 @@ from sureshot.store.index import Store
 from sureshot.text import counted, plain
 from sureshot.trust import fit
 from sureshot.trust.card import Calibration
+from sureshot.trust.signals import QueryContext
 
 
 def calibrate(
@@ -153,8 +155,9 @@ def _adapted(
             f"{'' if card else other}."
         )
     known = []
-    for number, label in enumerate(labels, 1):
-        known.append(_judged(searcher, label))
+    found = searcher.rivals_many([label.query for label in labels])
+    for number, (label, rivals) in enumerate(zip(labels, found, strict=True), 1):
+        known.append(_judged(label, *rivals))
         progress.update("scored", number, len(labels))
     if card is None:
         digest = None if bank is None else bank.digest
@@ -162,10 +165,9 @@ def _adapted(
     return fit.adapt(card, known)
 
 
-def _judged(searcher: Searcher, label: Label) -> fit.JudgedQuery:
+def _judged(label: Label, moments: Sequence[Moment], about: QueryContext) -> fit.JudgedQuery:
     """What a search of pictures finds for a judged query, and what is known of each hit."""
     label = label.of_frames()
-    moments, about = searcher.rivals(label.query)
     # Of a right video without times the best moment is meant; nothing is known of others.
     untimed = set(label.relevant) - {one.video for one in label.moments if one.is_timed}
     right, seen = [], set[Path]()

@@ -478,11 +478,18 @@ class Searcher:
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (asked,) = self._queries([query_checks.clean(query)])
-        (ranking,) = self._candidates.near_each([asked])
-        if not ranking.moments:
-            raise StoreError(asked.why_nothing(self.store.count()))
-        return _apart(ranking), self._context([asked], self.store.count())
+        (found,) = self.rivals_many([query])
+        return found
+
+    def rivals_many(self, queries: Sequence[str]) -> Iterator[tuple[list[Moment], QueryContext]]:
+        """What `rivals` gives for each of many sentences, sixteen from one pass over the index."""
+        searched = self.store.count()
+        for first in range(0, len(queries), _TOGETHER):
+            texts = map(query_checks.clean, queries[first : first + _TOGETHER])
+            for ranking in self._candidates.near_each(self._queries([*texts])):
+                if not ranking.moments:
+                    raise StoreError(ranking.query.why_nothing(searched))
+                yield _apart(ranking), self._context([ranking.query], searched)
 
     def like(
         self,

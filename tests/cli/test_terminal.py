@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from sureshot.cli import terminal
 from sureshot.cli import terminal as module
@@ -216,3 +218,27 @@ def test_of_thousands_of_copies_a_few_are_listed():
     copies = tuple(Copy(Path(f"/v/{number}.mp4"), 0.0, 5.0) for number in range(2000))
     hit = Hit(1, Path("/v/a.mp4"), 0.0, 5.0, 0.5, (FrameScore(1.0, 0.5),), copies=copies)
     assert terminal.videos_of(hit)[-2:] == ["  = /v/4.mp4  0:00-0:05", "  = 1995 more"]
+
+
+@pytest.mark.parametrize("grid", [False, True])
+def test_a_table_in_a_pipe_is_what_rich_would_print_without_its_trailing_spaces(monkeypatch, grid):
+    rows = [
+        ("1 s", Text("日本語", "red"), Text("/a/日本.mp4\n  failed: x [bold]y[/] :smile:\n\n= b")),
+        ("10 min 3 s", "-0.123", Text("é\u0301 of all  ")),
+        ("", "", ""),
+    ]
+
+    def made() -> Table:
+        names = "length", "", "video"
+        table = Table.grid(padding=(0, 2, 0, 0)) if grid else terminal._table(*names)
+        for row in rows:
+            table.add_row(*row)
+        return table
+
+    slow = Console(file=io.StringIO(), width=1000, highlight=False, emoji=False, markup=False)
+    slow.print(made())
+    quick = Console(file=io.StringIO(), width=1000)
+    monkeypatch.setattr(Table, "__rich_console__", None)
+    terminal.print_table(quick, made())
+    printed = quick.file.getvalue().splitlines()
+    assert printed == [line.rstrip() for line in slow.file.getvalue().splitlines()]

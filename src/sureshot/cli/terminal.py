@@ -10,6 +10,7 @@ import time
 import typing
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, Any, runtime_checkable
@@ -303,14 +304,21 @@ def print_descriptions(out: Console, found: Descriptions) -> None:
 
 
 def print_table(out: Console, table: Table) -> None:
-    """The table; in a pipe without the spaces that fill its lines up."""
+    """The table; in a pipe, where nothing is folded, without Rich, which takes .3 ms per row."""
     if out.is_terminal:
         out.print(table)
         return
-    with out.capture() as lines:
-        out.print(table)
-    for line in lines.get().splitlines():
-        out.print(line.rstrip())
+    cells = ([str(cell).split("\n") for cell in column.cells] for column in table.columns)
+    lines = [line for row in zip(*cells, strict=True) for line in zip_longest(*row, fillvalue="")]
+    if table.show_header:
+        lines.insert(0, tuple(str(one.header) for one in table.columns))
+    filled = []
+    for column, texts in zip(table.columns, zip(*lines, strict=True), strict=True):
+        width, right = max(map(cell_len, texts)), column.justify == "right"
+        gaps = (" " * (width - cell_len(text)) for text in texts)
+        filled.append([g + t if right else t + g for t, g in zip(texts, gaps, strict=True)])
+    shown = ("  ".join(parts).rstrip() for parts in zip(*filled, strict=True))
+    out.out("\n".join(shown), highlight=False)
 
 
 def print_notes(out: Console, notes: Sequence[str]) -> None:

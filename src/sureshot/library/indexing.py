@@ -75,16 +75,7 @@ _BySize: TypeAlias = defaultdict[int, defaultdict[tuple[str, str], list[VideoRec
 class Run:
     """One run: finds videos, deals with what need not be decoded, commits what is packed.
 
-    Commits come at most once a second.
-
-    Args:
-        store: index, opened for the model of the encoder.
-        paths: what is indexed.
-        shard: which videos are this run's; of others none is removed.
-        force: whether to decode what is already there, failed files included.
-        thorough: whether every stored window is held against its checksum first.
-        roots: folders outside of which nothing is looked at, whatever leads there; None for all.
-        progress: called with the result after every step.
+    Commits come at most once a second. The arguments are those of `ingest`.
 
     Attributes:
         result: what the run has done, kept up to date here.

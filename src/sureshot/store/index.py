@@ -235,8 +235,8 @@ class Store:
                 lost = {record.id: record for part in parts for record in part.lost()}
             if thorough and self._tables.count("windows") <= _MAX_READ:
                 ids = integrity.damaged_windows(self._tables)[1] - lost.keys()
-                condition = f"windows > 0 AND id IN ({integrity.id_list(sorted(ids))})"
-                lost |= {r.id: r for r in integrity.records(self._tables, condition)[0]}
+                found = integrity.records_with(self._tables, "id", sorted(ids))
+                lost |= {record.id: record for record in found if record.windows}
             return sorted(lost.values(), key=lambda record: record.path)
 
         with as_store_error(self.location, "read"):

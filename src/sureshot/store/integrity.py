@@ -43,13 +43,13 @@ def _between(column: str, first: str | None, end: str | None) -> str:
     return f"{column} >= {first}" + ("" if end is None else f" AND {column} < {end}")
 
 
-def records(tables: Tables, condition: str | None = None) -> tuple[list[VideoRecord], list[int]]:
-    """Videos that meet a condition, and the row ids of damaged ones, which are left out."""
-    rows, damaged = _sound_rows(tables, condition)
+def records(tables: Tables) -> tuple[list[VideoRecord], list[int]]:
+    """Every video, and the row ids of damaged ones, which are left out."""
+    rows, damaged = _sound_rows(tables)
     return _records_of(rows), damaged
 
 
-def _sound_rows(tables: Tables, condition: str | None) -> tuple[pa.Table, list[int]]:
+def _sound_rows(tables: Tables, condition: str | None = None) -> tuple[pa.Table, list[int]]:
     def act(table: Any) -> pa.Table:
         scan = table.scanner(filter=condition, batch_readahead=_AHEAD, with_row_id=True)
         return scan.to_table()

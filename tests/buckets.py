@@ -2,6 +2,7 @@
 
 import http.client
 import logging
+import re
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -45,7 +46,8 @@ class Bucket:
         asked: requests so far.
         sent: bytes of bodies that were sent so far.
         fault: decides what becomes of a request: ``503``, ``403`` and the like refuse it, ``cut``
-            ends the connection midway, ``drop`` before a word, ``slow`` answers after a second.
+            ends the connection midway, ``drop`` before a word, ``slow`` answers after a second,
+            ``untagged`` without an ETag.
         delay: seconds before each answer, as a storage far away has them.
     """
 
@@ -103,6 +105,9 @@ class _Proxy(BaseHTTPRequestHandler):
         answer = onward.getresponse()
         data = answer.read()
         headers = {k: v for k, v in answer.getheaders() if k.lower() not in _OURS}
+        if fault == "untagged":
+            headers = {k: v for k, v in headers.items() if k.lower() != "etag"}
+            data = re.sub(rb"<ETag>[^<]*</ETag>", b"", data)
         if self.command == "HEAD":
             headers["Content-Length"] = answer.getheader("Content-Length", "0")
         self._send(answer.status, headers, data, cut=fault == "cut")

@@ -14,6 +14,7 @@ from sureshot.cli.app import run as command
 from sureshot.errors import ArgumentError, StoreError
 from sureshot.library import judge, remove, status
 from sureshot.library.calibration import card_of_index, forget
+from sureshot.library.encoding import content_digest
 from sureshot.library.labels import labels_of_index, read_labels
 from sureshot.media import discover
 from sureshot.paths import absolute
@@ -66,6 +67,26 @@ def test_videos_in_a_bucket_are_indexed_as_files_are(films: Bucket, library, tmp
     films.put("my films/moved.mp4", library.videos / "scenes.mp4")
     moved = sureshot.index("s3://films/my films", db=tmp_path / "db", prune=True)
     assert (moved.indexed, moved.copied, moved.pruned) == (0, 1, 1)
+
+
+def test_what_a_listing_says_is_not_asked_again(films: Bucket, library, tmp_path) -> None:
+    films.put("my films/red.srt", CUE % b"trout")
+    films.put("my films/Subs/scenes.en.srt", CUE % b"salmon")
+    first = sureshot.index("s3://films/my films", db=tmp_path / "db", **MADE)
+    films.put("my films/moved.mp4", library.videos / "red.mp4")
+    again = sureshot.index("s3://films/my films", db=tmp_path / "db", words="none")
+    assert (first.lines, again.copied) == ({"subtitles": 2}, 1)
+    asked = [one.path for one in films.asked if one.method == "HEAD"]
+    assert not [path for path in asked if path.endswith((".srt", "moved.mp4"))]
+
+
+def test_objects_without_an_etag_are_no_copies_of_one_another(films: Bucket, tmp_path) -> None:
+    films.clear()
+    for color in ("red", "blue"):
+        films.put(f"v/{color}.gif", b"GIF89a" + color[:1].encode() * 100)
+    films.fault = lambda asked: "untagged"
+    red, blue = discover.discover([absolute("s3://films/v")])
+    assert red.size == blue.size and content_digest(red) != content_digest(blue)
 
 
 @pytest.mark.slow
@@ -181,7 +202,8 @@ def test_folders_are_all_listed_however_many_objects_are_before_them(films, monk
         s3.ObjectPath, "_call", lambda self, name, **given: call(self, name, MaxKeys=1, **given)
     )
     films.put("a.txt", b"")
-    assert absolute("s3://films").folders() == ["my films"]
+    (there,) = (name for name, one in absolute("s3://films").entries().items() if one is None)
+    assert there == "my films"
 
 
 def test_a_bucket_that_is_empty_yet_is_waited_for(bucket, library, tmp_path) -> None:

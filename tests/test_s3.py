@@ -39,7 +39,10 @@ def test_objects_and_what_is_above_them_are_there(bucket: Bucket) -> None:
     assert not at("a/b").exists()
     assert at("").is_dir()
     assert at("empty").write_bytes(b"") == 0
-    assert at("empty").read_bytes() == b""
+    assert (at("empty").is_file(), at("empty").read_bytes()) == (True, b"")
+    bucket.put("empty/a.mp4", b"1")  # so "empty" is how some programs make a folder
+    assert (at("empty").is_dir(), at("empty").is_file()) == (True, False)
+    assert [*at("").entries()] == ["a", "empty"]
     with pytest.raises(OSError, match="no folders"):
         folder.iterdir()
     with pytest.raises(OSError, match="written whole"):
@@ -170,6 +173,15 @@ def test_accounts_of_lance_become_words(text, words) -> None:
     reason = reason_in(text)
     assert reason is not None and words in reason and "http" not in reason
     assert reason_in("Not found: /home/ann/index") is None
+
+
+def test_lance_is_to_trust_certificates_of_your_own_too(monkeypatch) -> None:
+    text = "Error performing GET https://u:p@h - HTTP error: error sending request"
+    monkeypatch.delenv("SSL_CERT_FILE", raising=False)
+    monkeypatch.setenv("AWS_CA_BUNDLE", "/own.pem")
+    assert "not trusted; set SSL_CERT_FILE" in str(reason_in(text))
+    monkeypatch.setenv("SSL_CERT_FILE", "/own.pem")
+    assert "cannot be reached" in str(reason_in(text))
 
 
 def test_any_order_of_reading_gives_what_is_there(bucket: Bucket) -> None:

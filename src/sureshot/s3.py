@@ -102,6 +102,10 @@ def reason_in(text: str) -> str | None:
         return (_KNOWN.get("".join(status)) or _other("".join(status)))[1]
     if "timed out" in text or "timeout" in text.partition("HTTP error")[2]:
         return _KNOWN["ReadTimeoutError"][1]
+    # Lance asks the system which certificates to trust.
+    bundle = "AWS_CA_BUNDLE" in os.environ and "SSL_CERT_FILE" not in os.environ
+    if bundle and "https://" in text and "error sending request" in text:
+        return f"{_KNOWN['SSLError'][1]}; set SSL_CERT_FILE to the file of AWS_CA_BUNDLE"
     if "error sending request" in text or "connect" in text.lower():
         return _KNOWN["EndpointConnectionError"][1]
     return _CUT[1] if "body" in text else "the object storage failed"
@@ -258,13 +262,15 @@ class ObjectPath(PosixPath):
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Size and time of an object, or that it is a folder of some."""
-        if self.key:
-            # Else a folder, perhaps; and whether there is such a bucket, only a listing tells.
-            with contextlib.suppress(FileNotFoundError):
-                found = self.look()
-                return self._status(stat.S_IFREG | 0o644, found.size, found.mtime_ns)
-        if any(self.below(limit=1)):
+        found = None
+        with contextlib.suppress(FileNotFoundError):
+            found = self.look() if self.key else None
+        # Without one it is a folder, perhaps, and whether there is such a bucket, only a listing
+        # tells. Some programs make a folder by an empty object of its name.
+        if not (found and found.size) and any(self.below(limit=1)):
             return self._status(stat.S_IFDIR | 0o755, size=0, mtime_ns=0)
+        if found:
+            return self._status(stat.S_IFREG | 0o644, found.size, found.mtime_ns)
         what = "no such object" if self.key else "an empty bucket"
         raise FileNotFoundError(errno.ENOENT, what, str(self))
 
@@ -279,7 +285,7 @@ class ObjectPath(PosixPath):
         return stat.S_ISREG(self._mode())
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether there are objects below, and none of just this name."""
+        """Whether there are objects below, and none of just this name that is not empty."""
         return stat.S_ISDIR(self._mode())
 
     def iterdir(self) -> Generator["ObjectPath", None, None]:
@@ -294,12 +300,15 @@ class ObjectPath(PosixPath):
             if limit is not None:
                 return
 
-    def folders(self) -> list[str]:
-        """Names directly below that others are below of."""
-        answers = self._listings({"Delimiter": "/"})
-        keys = (one["Prefix"] for answer in answers for one in answer.get("CommonPrefixes", ()))
-        names = [key[:-1].removeprefix(f"{self.key}/") for key in keys]
-        return [name for name in names if is_plain_key(name) and not name.startswith(".")]
+    def entries(self) -> dict[str, StoredObject | None]:
+        """What is directly below, by its name; None for a folder."""
+        found: dict[str, StoredObject | None] = {}
+        start = len(self.key) + 1 if self.key else 0
+        for answer in self._listings({"Delimiter": "/"}):
+            for one in answer.get("Contents", ()):
+                found.setdefault(one["Key"][start:], _described(one["Key"], int(one["Size"]), one))
+            found |= {one["Prefix"][start:-1]: None for one in answer.get("CommonPrefixes", ())}
+        return {name: stored for name, stored in sorted(found.items()) if is_plain_key(name)}
 
     def _listings(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The answers of a listing, of which each has at most a thousand objects."""

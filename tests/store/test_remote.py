@@ -92,6 +92,7 @@ def test_a_second_search_reads_nothing_from_the_storage(bucket: Bucket, cache: P
     assert not [asked for asked in bucket.asked if ".lance/data" in asked.path]
     assert again.keys == first.keys == Store.open(COPIED).finder.nearest(QUERY, 5).keys
     assert len(files(cache)) == 1  # the table of videos was not asked for
+    assert {folder.stat().st_mode & 0o777 for folder in cache.iterdir()} == {0o700}
 
 
 @pytest.mark.slow

@@ -279,11 +279,12 @@ def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> E
 def content_digest(source: Source) -> str:
     """Digest of a video's bytes, equal for copies whatever their names.
 
-    Of an object it is what the storage tells its content by, as reading it whole costs a download.
-    Copies have the same, but not where they were uploaded in other parts.
+    Of an object it is what the storage knows its content by, if anything, as reading it whole costs
+    a download. Copies have the same, but not where they were uploaded in other parts.
     """
-    if isinstance(source.path, ObjectPath):
-        return "etag-" + source.path.look().etag.strip('"')
+    path = source.path
+    if isinstance(path, ObjectPath) and (etag := (source.etag or path.look().etag).strip('"')):
+        return f"etag-{etag}"
     digest = hashlib.blake2b(digest_size=20)
     for path in files_of(source):
         with open_regular(path) as file:

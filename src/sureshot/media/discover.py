@@ -7,7 +7,7 @@ import re
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fnmatch import translate
 from functools import cache, lru_cache
 from io import FileIO
@@ -58,6 +58,7 @@ class Source:
     kind: Literal["file", "frames"]
     size: int = 0  # bytes, of all frames together
     mtime_ns: int = 0  # of the newest frame; neither counts where it is only read
+    etag: str = field(default="", compare=False)  # of a listed object
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,7 +318,7 @@ def _objects(top: ObjectPath, leave_out: Callable[[Path], bool]) -> Iterator[Sou
                 shown = plain(one.key)
                 yield Unreadable(path, f"is named {shown!r} in the bucket, like no path; rename it")
             elif not _left_out(path, top, leave_out):
-                yield Source(path=path, kind="file", size=one.size, mtime_ns=one.mtime_ns)
+                yield Source(path, "file", size=one.size, mtime_ns=one.mtime_ns, etag=one.etag)
     except OSError as error:
         yield Unreadable(top, reason_of(error))
 

@@ -179,7 +179,7 @@ class Mirror:
 
     def _make_room(self, needed: int) -> None:
         """Throw copies of other indexes away, the oldest first, until so many bytes fit."""
-        self._folder.mkdir(parents=True, exist_ok=True)
+        self._folder.mkdir(0o700, parents=True, exist_ok=True)
         sizes = {}
         for folder in self._folder.parent.iterdir():
             with contextlib.suppress(FileNotFoundError):

@@ -1,6 +1,7 @@
 """An agent and the server of `sureshot mcp`, by the client of the protocol's package."""
 
 import base64
+import fcntl
 import io
 import json
 import os
@@ -9,7 +10,10 @@ import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+import termios
+import time
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -194,8 +198,9 @@ def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path
     talk_here(library.db, other, model="bundled")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
-def test_one_signal_ends_it_while_it_waits_for_the_agent(library: Library, number) -> None:
+@contextmanager
+def greeted(library: Library) -> Iterator[Any]:
+    """A process of the server that an agent has greeted."""
     asked = {"protocolVersion": "2025-06-18", "capabilities": {}}
     asked["clientInfo"] = {"name": "test", "version": "1"}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
@@ -204,8 +209,32 @@ def test_one_signal_ends_it_while_it_waits_for_the_agent(library: Library, numbe
         process.stdin.write(json.dumps(hello).encode() + b"\n")
         process.stdin.flush()
         assert b"serverInfo" in process.stdout.readline()
+        yield process
+
+
+def is_full(pipe: Any) -> bool:
+    """Whether so much waits in a pipe to be read that its writer waits, too."""
+    waiting = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
+    return int.from_bytes(waiting, sys.byteorder) >= 60_000
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_one_signal_ends_it_while_it_waits_for_the_agent(library: Library, number) -> None:
+    with greeted(library) as process:
         process.send_signal(number)
         assert process.wait(60) == 128 + number
+
+
+def test_one_signal_ends_it_while_the_agent_reads_nothing(library: Library) -> None:
+    with greeted(library) as process:
+        for number in range(60):  # their answers are more than a pipe holds
+            call = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}}
+            process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.flush()
+        while not is_full(process.stdout):
+            time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60)
 
 
 def test_a_call_may_be_cancelled(library: Library) -> None:

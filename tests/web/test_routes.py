@@ -554,3 +554,17 @@ def test_what_cannot_be_learned_from_says_why(judged) -> None:
     assert "50 are needed" in told["text"]
     assert judged.get("/api/calibration").json()["learned_from"] == "not calibrated"
     assert judged.delete("/api/calibration", headers=ALLOWED).json()["forgotten"] is False
+
+
+def test_what_was_learned_is_not_said_of_judgements_that_are_taken_back(judged) -> None:
+    (first, *_) = moments(judged, "red")
+    learner = judged.app.app.state.learner
+    say(judged, "red", "right", [first])
+    say(judged, "green", "right", [first])
+    learner.text = "First hits were right 46% of the time."
+    assert learner.text in judged.get("/api/judge").json()["text"]
+    told = say(judged, "red", "unjudged", [first]).json()
+    assert told["text"] == "1 search judged. 49 more, and percentages can be learned from them."
+    learner.text = "First hits were right 46% of the time."
+    judged.delete("/api/calibration", headers=ALLOWED)
+    assert judged.get("/api/judge").json()["text"] == told["text"]

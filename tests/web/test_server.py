@@ -2,6 +2,7 @@
 
 import base64
 import contextlib
+import http.client
 import ipaddress
 import json
 import os
@@ -100,6 +101,12 @@ def test_it_answers_and_ends_cleanly(library, ending) -> None:
                 urllib.request.urlopen(asked(address, headers))
             told.value.close()
             assert told.value.code == code
+        # A client of a proxy names the whole address, which then counts and not the Host header.
+        for whole, code in ((address, 200), (f"{address}api/none", 404), ("http://evil/api", 421)):
+            line = http.client.HTTPConnection(urllib.parse.urlsplit(address).netloc)
+            line.request("GET", whole, headers=known | {"Host": "localhost"})
+            assert (whole, line.getresponse().status) == (whole, code)
+            line.close()
         with urllib.request.urlopen(asked(f"{address}api/index/events", known)) as events:
             assert events.readline() == b'data: {"schema": 4, "job": null}\n'  # it never ends
             os.kill(process.pid, ending)

@@ -32,6 +32,7 @@ from sureshot.web.session import Session
 
 _ID = re.compile(r"[0-9a-f]{32}")
 _PICTURES = 8  # of one moment at most
+_PATIENCE = 3.0  # seconds after a signal in which the agent may read what it is answered
 _READS = ToolAnnotations(
     read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
 )
@@ -134,6 +135,8 @@ def _closed_by_signals() -> Iterator[None]:
     os.close(source)
     to_server = os.fdopen(sink, "wb", buffering=0)
     stopped = False
+    again = threading.Timer(_PATIENCE, os.kill)  # as what the agent does not read is waited for
+    again.daemon = True
 
     def pass_on() -> None:
         with suppress(OSError, ValueError), to_server, os.fdopen(given, "rb", buffering=0) as agent:
@@ -148,6 +151,8 @@ def _closed_by_signals() -> Iterator[None]:
             if not first:
                 raise
             to_server.close()
+            again.args = (os.getpid(), number)
+            again.start()
 
     before: dict[int, Callable[[int, FrameType | None], Any]] = {}
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
@@ -159,6 +164,7 @@ def _closed_by_signals() -> Iterator[None]:
     try:
         yield
     finally:
+        again.cancel()
         for number, handler in before.items():
             signal.signal(number, handler)
     if stopped:

@@ -442,6 +442,8 @@ def judge(session: SessionOf, learner: LearnerOf, body: Judgement) -> JudgedRepl
     kept = judge_moments(searcher, body.query, moments, absent=body.verdict == "absent")
     if kept.is_enough:
         learner.learn()
+    else:
+        learner.text = ""
     return _judged(session, learner, body.query)
 
 
@@ -480,8 +482,8 @@ def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
 
 @router.delete("/api/calibration", tags=["judging"], responses=replies(LearnedReply, 403, 409))
 @queued("searches")
-def forget(session: SessionOf) -> LearnedReply:
+def forget(session: SessionOf, learner: LearnerOf) -> LearnedReply:
     """Forget what was learned from your judgements, and go back to the model's calibration."""
-    forgotten = calibration.forget(session.searcher())
+    forgotten, learner.text = calibration.forget(session.searcher()), ""
     learned_from = session.reload_card().learned_from()
     return LearnedReply(learned_from=learned_from, forgotten=forgotten)

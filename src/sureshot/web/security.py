@@ -20,7 +20,7 @@ import socket
 import time
 from collections.abc import Callable, Collection
 from dataclasses import KW_ONLY, dataclass, field
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import cookie_parser
@@ -125,6 +125,7 @@ class SecurityMiddleware:
             if scope["type"] == "lifespan":
                 await self.app(scope, receive, send)
             return
+        scope = _in_origin_form(scope)
         headers = Headers(scope=scope)
         refusal, cookie = self._looked_at(scope, headers)
 
@@ -214,6 +215,17 @@ class SecurityMiddleware:
         host = match["ipv6"] or match["name"].rstrip(".")
         is_named = host in self.names or (bool(self.names) and _address(host) is not None)
         return is_loopback(host) or is_named
+
+
+def _in_origin_form(scope: Scope) -> Scope:
+    """The same request, where it names a whole address, as those that pass a proxy do."""
+    whole = re.fullmatch(rb"https?://([^/]*)(.*)", scope["raw_path"], re.IGNORECASE)
+    if whole is None:
+        return scope
+    host, path = whole[1], whole[2] or b"/"
+    headers = [(b"host", host), *(one for one in scope["headers"] if one[0] != b"host")]
+    path_named = {"raw_path": path, "path": unquote(path.decode("latin-1"))}
+    return {**scope, **path_named, "headers": headers}
 
 
 def _same(given: str, known: str) -> bool:

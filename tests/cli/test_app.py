@@ -12,6 +12,8 @@ import pytest
 
 from sureshot.cli import app as module
 from tests.cli.terminal import COMMAND, COMMANDS, check_snapshot, colours, in_terminal, spawn
+from tests.clips import coloured
+from tests.small_library import index
 
 VERBS = list(COMMANDS)
 
@@ -379,11 +381,24 @@ def test_a_closed_stream_changes_nothing_but_what_is_seen(library, redirections)
     assert after == before
 
 
-def test_where_nobody_reads_json_any_more_the_exit_code_still_says_how_it_went(tmp_path):
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("index", "{0}/broken.mp4", "--db", "{0}/db", "--json"),
+        ("index", "{0}/broken.mp4", "--db", "{0}/db"),
+        ("doctor", "--model", "{0}/broken.mp4", "--db", "{0}/db"),
+        ("export", "red", "--as", "edl", "--to", "{0}", "--db", "{0}/half"),
+    ],
+    ids=" ".join,
+)
+def test_where_the_reader_has_left_the_exit_code_still_says_how_it_went(arguments, tmp_path):
     (tmp_path / "broken.mp4").write_text("no video")
+    gone = coloured(tmp_path / "red.mp4", ["red"], rate=5)
+    index(str(tmp_path / "half"), gone)
+    gone.unlink()
+    arguments = [argument.format(tmp_path) for argument in arguments]
     read, written = os.pipe()
     os.close(read)
-    arguments = ("index", str(tmp_path / "broken.mp4"), "--db", str(tmp_path / "db"), "--json")
     ran = subprocess.run([*COMMAND, *arguments], stdout=written, stderr=subprocess.PIPE, timeout=60)
     os.close(written)
     assert ran.returncode == 1 and b"Traceback" not in ran.stderr

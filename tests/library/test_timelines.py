@@ -242,6 +242,28 @@ def test_an_edl_says_how_frames_are_counted_where_that_changes(camera, tmp_path)
     assert modes == ["FCM: DROP FRAME", "FCM: NON-DROP FRAME"]
 
 
+@pytest.mark.parametrize("format", ["edl", "markers"])
+def test_a_moment_over_midnight_ends_after_it_begins(tmp_path, format):
+    late = recorded(tmp_path / "late.mov", rate=25, code="23:59:58:24")
+    span = hit(late, 1, 1.0, 2.0)
+    text = written(format, tmp_path, span).read_text()
+    (line,) = (line for line in text.splitlines() if line.startswith("001 "))
+    assert line.split()[4:6] == ["23:59:59:24", "24:00:00:24" if format == "edl" else "24:00:00:00"]
+    rows = written("csv", tmp_path, span).read_text()
+    assert "23:59:59:24,00:00:00:24" in rows  # as the camera shows them
+
+
+@pytest.mark.parametrize("format", ["edl", "markers"])
+def test_more_frames_a_second_than_an_edl_counts_are_named(camera, tmp_path, format):
+    fast = recorded(tmp_path / "fast.mov", rate=120, code="")
+    exported = export(answer(hit(fast), hit(camera, 2)), tmp_path, format=format)
+    ((left, why),) = exported.failed
+    assert (left, len(exported.written)) == (fast, 1)
+    assert why == (
+        "has 120 frames per second, and an EDL counts at most 100; export it as otio or fcpxml"
+    )
+
+
 def test_what_cannot_be_asked_for_is_refused_and_nothing_found_is_said(camera, tmp_path):
     for wrong in ({"min": 50}, {"min": -1}, {"min": float("nan")}, {"pad": -1}):
         with pytest.raises(ArgumentError, match=f"--{next(iter(wrong))} is"):

@@ -14,7 +14,7 @@ from types import FrameType
 
 import typer
 
-from sureshot.cli.terminal import MistypedError, drop_output, print_json
+from sureshot.cli.terminal import MistypedError, drop_output, print_json, readers_may_leave
 from sureshot.errors import ArgumentError, SureshotError, imports_for
 from sureshot.paths import check_path
 from sureshot.text import plain
@@ -125,7 +125,8 @@ def run(arguments: Sequence[str]) -> int:
         typed = _with_command(list(arguments)) or ["--help"]
         _refuse_unusable(typed)
         app = app_of(typed[:1] if typed[0] in _COMMANDS else _COMMANDS)
-        with imports_for(f"`sureshot {typed[0]}`"):
+        code = 0
+        with imports_for(f"`sureshot {typed[0]}`"), readers_may_leave():
             code = app(typed, prog_name="sureshot", standalone_mode=False)
     except SureshotError as error:
         _complain(str(error), error.code, as_json)
@@ -135,12 +136,6 @@ def run(arguments: Sequence[str]) -> int:
         return 1
     except KeyboardInterrupt:
         return 130
-    except SystemExit as ended:
-        # How typer and rich take a reader (`head`, a pager) that has seen enough: no error.
-        if not isinstance(ended.__context__, BrokenPipeError):
-            raise
-        drop_output()
-        return 0
     except OSError as error:  # such as a full disk below the output
         drop_output()
         message = ": ".join(str(part) for part in (error.filename, error.strerror) if part)

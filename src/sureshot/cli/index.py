@@ -25,6 +25,7 @@ from sureshot.cli.terminal import (
     print_notes,
     print_path,
     print_paths,
+    readers_may_leave,
     setting,
     short,
 )
@@ -161,10 +162,8 @@ def index(
             shard=shard,
             progress=_shown_in(bar, _NEW if is_new and model is None else ""),
         )
-    if as_json:
-        print_json(result.to_dict())
-    else:
-        _print(console(), result, paths)
+    with readers_may_leave():
+        print_json(result.to_dict()) if as_json else _print(console(), result, paths)
     if result.interrupted:
         return 130
     named = {absolute(path) for path in paths}

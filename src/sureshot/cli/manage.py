@@ -39,6 +39,7 @@ from sureshot.cli.terminal import (
     print_paths,
     print_table,
     print_videos,
+    readers_may_leave,
     refuse_without,
     setting,
 )
@@ -102,20 +103,21 @@ def status(
     if as_json:
         print_json(contents.to_dict())
         return code
-    out, failed, notes = console(), contents.failed, contents.notes
-    place, *lines = contents.summary.splitlines()
-    label, path = place.split(maxsplit=1)
-    print_path(out, f"{label:11}", path)
-    out.print("\n".join(lines))
-    print_paths(out, "failed", failed, "red", limit=len(failed))
-    print_paths(out, "damaged, indexed as far as possible", notes, "yellow", limit=len(notes))
-    if contents.faults is None:
-        print_notes(out, contents.trouble)
-    elif not contents.faults:
-        out.print(CHECKED)
-    for fault in contents.faults or ():
-        words = f"  {plain(fault.what)}\n→ {plain(fault.fix)}"
-        out.print(Text.assemble(_MARKS["broken"], words))
+    with readers_may_leave():
+        out, failed, notes = console(), contents.failed, contents.notes
+        place, *lines = contents.summary.splitlines()
+        label, path = place.split(maxsplit=1)
+        print_path(out, f"{label:11}", path)
+        out.print("\n".join(lines))
+        print_paths(out, "failed", failed, "red", limit=len(failed))
+        print_paths(out, "damaged, indexed as far as possible", notes, "yellow", limit=len(notes))
+        if contents.faults is None:
+            print_notes(out, contents.trouble)
+        elif not contents.faults:
+            out.print(CHECKED)
+        for fault in contents.faults or ():
+            words = f"  {plain(fault.what)}\n→ {plain(fault.fix)}"
+            out.print(Text.assemble(_MARKS["broken"], words))
     return code
 
 
@@ -174,7 +176,8 @@ def doctor(
         for check in checks:
             fix = f"\n→ {plain(check.fix)}" if check.fix else ""
             table.add_row(Text(*_MARKS[check.state]), check.name, plain(check.detail) + fix)
-        print_table(console(), table)
+        with readers_may_leave():
+            print_table(console(), table)
     return 1 if any(check.state == "broken" for check in checks) else 0
 
 

@@ -561,13 +561,14 @@ def export(
     if as_json:
         terminal.print_json(answer.to_dict() | clips.to_dict())
     else:
-        out = terminal.console()
-        terminal.print_answer(out, answer, dated=_is_dated(sort, chosen))
-        terminal.print_footnote(out, answer, hint=False)
-        for path in clips.written:
-            terminal.print_path(out, "wrote", terminal.short(path))
-        terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
-        terminal.print_notes(out, [clips.remark] if clips.remark else [])
+        with terminal.readers_may_leave():
+            out = terminal.console()
+            terminal.print_answer(out, answer, dated=_is_dated(sort, chosen))
+            terminal.print_footnote(out, answer, hint=False)
+            for path in clips.written:
+                terminal.print_path(out, "wrote", terminal.short(path))
+            terminal.print_paths(out, "not written", clips.failed, "red", limit=len(clips.failed))
+            terminal.print_notes(out, [clips.remark] if clips.remark else [])
     return 1 if clips.failed else 0
 
 

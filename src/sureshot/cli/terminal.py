@@ -8,7 +8,7 @@ import re
 import sys
 import time
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import zip_longest
 from pathlib import Path
@@ -194,6 +194,17 @@ def print_json(values: dict[str, Any], *, err: bool = False) -> int:
     except BrokenPipeError:
         drop_output()
     return 0
+
+
+@contextlib.contextmanager
+def readers_may_leave() -> Iterator[None]:
+    """A reader of the output (`head`, a pager) that has seen enough ends the block: no error."""
+    try:
+        yield
+    except SystemExit as ended:  # how typer and rich take that
+        if not isinstance(ended.__context__, BrokenPipeError):
+            raise
+        drop_output()
 
 
 def drop_output() -> None:

@@ -29,6 +29,7 @@ from sureshot.paths import is_folder_at
 from sureshot.text import file_name, plain, printable
 
 _NAME_BYTES = 100  # of a query or a video in the name of a file
+_MOST = 100  # frames per second that two digits of a CMX3600 list count
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ def write_edl(title: str, moments: Sequence[Moment]) -> str:
     at = frame_number("01:00:00:00", lead.rate, drop=lead.drop)
     for number, moment in enumerate(moments, 1):
         timing, (first, last) = moment.counted, moment.frames
-        source = timing.timecode(first), timing.timecode(last)
+        source = _in_and_out(timing, first, last)
         record = [timecode(frame, lead.rate, drop=lead.drop) for frame in (at, at + last - first)]
         peak = timecode(at + moment.peak - first, lead.rate, drop=lead.drop)
         tracks = "B" if timing.sound else "V"
@@ -282,14 +283,20 @@ def write_markers(title: str, moments: Sequence[Moment]) -> str:
     lines = [f"TITLE: {title}", _count_mode(timing)]
     for number, moment in enumerate(sorted(moments, key=lambda moment: moment.frames), 1):
         first, last = moment.frames
-        start, after = timing.timecode(first), timing.timecode(first + 1)
+        place = _in_and_out(timing, first, first + 1)
         label = moment.label.replace("|", "/")
         lines += [
             "",
-            f"{number:03}  001      V     C        {start} {after} {start} {after}",
+            f"{number:03}  001      V     C        {' '.join(place * 2)}",
             f" |C:ResolveColorBlue |M:{label} |D:{last - first}",
         ]
     return "\n".join(lines) + "\n"
+
+
+def _in_and_out(timing: Timing, first: int, last: int) -> tuple[str, str]:
+    """Timecodes of two frames; past midnight the second counts on, as it must be later."""
+    start, end = timing.timecode(first), timing.timecode(last)
+    return start, end if start < end else f"{int(end[:2]) + 24}{end[2:]}"
 
 
 def _count_mode(timing: Timing) -> str:
@@ -446,6 +453,11 @@ def _check_room(format: str, moment: Moment, kept: Sequence[Moment]) -> None:
         raise VideoError("is in object storage, which players do not reach; export clips")
     if format not in (*PLAYED, "csv"):
         rate = moment.counted.rate
+        if format in ("edl", "markers") and round(rate) > _MOST:
+            raise VideoError(
+                f"has {float(rate):.5g} frames per second, and an EDL counts at most {_MOST}; "
+                "export it as otio or fcpxml"
+            )
         if format == "edl" and kept and rate != (one := kept[0].counted.rate):
             raise VideoError(
                 f"has {float(rate):.5g} frames per second and the first hit {float(one):.5g}; an "

@@ -6,6 +6,7 @@ import shutil
 import signal
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -178,6 +179,42 @@ def test_a_moved_file_is_recognised(store: Store, library: Path) -> None:
     np.testing.assert_array_equal(after.frames, before.frames)
     assert store.count() == 7
     assert run(store, library)[0].unchanged == 3
+
+
+@pytest.mark.parametrize("name", ["copy", "remove"])
+@pytest.mark.parametrize("done", [True, False])
+def test_a_move_that_is_interrupted_leaves_the_video_in_one_place(
+    store: Store, library: Path, monkeypatch: pytest.MonkeyPatch, name: str, done: bool
+) -> None:
+    run(store, library)
+    (library / "a" / "1.mp4").rename(library / "moved.mkv")
+    whole = getattr(Store, name)
+
+    def interrupted(self: Store, *arguments) -> None:
+        monkeypatch.setattr(Store, name, whole)
+        if done:
+            whole(self, *arguments)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Store, name, interrupted)
+    assert run(store, library)[0].interrupted
+    result, decoded = run(store, library)
+    assert (result.missing, result.warnings, decoded) == (0, [], 0)
+    assert set(known(store)) == {"0.mp4", "2.mp4", "moved.mkv"}
+
+
+def test_no_index_is_made_in_the_place_of_a_disk_that_is_not_there(
+    tmp_path: Path, library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = tmp_path / "mnt" / "disk"
+    disk.mkdir(parents=True)
+    monkeypatch.setattr(discover, "_FOR_DISKS", {str(disk.parent)})
+    for verb in (partial(sureshot.index, library, model="tiny"), sureshot.open_index):
+        with pytest.raises(StoreError, match="on a disk that is not there"):
+            verb(db=disk / "index")
+    assert not list(disk.iterdir())
+    (disk / "index").mkdir()  # by somebody for whom it is no disk
+    assert sureshot.index(library, db=disk / "index", model="tiny").indexed == 3
 
 
 def test_a_file_moved_and_copied_at_once_is_recognised_twice(store: Store, library: Path) -> None:

@@ -226,6 +226,24 @@ class Run:
         self._store.touch([replace(r, mtime_ns=source.mtime_ns) for r, source in touched])
         self.result.unchanged += len(touched)
         pairs = [(r, source) for r, source in twins if r.path != source.path]
+        try:
+            lost = self._copy(pairs, by_size)
+        except KeyboardInterrupt:
+            # Copies may be in, and are known from now on, so what they moved from goes.
+            there = self._store.at([source.path for _, source in pairs]).values()
+            known = {record.digest for record in there}
+            self._store.remove([r for r, _ in pairs if r.digest in known and self._has_moved(r)])
+            raise
+        for _, source in twins:
+            if source.path not in lost:
+                self._passed(source.size)
+        return lost
+
+    def _copy(
+        self,
+        pairs: Sequence[tuple[VideoRecord, Source]],
+        by_size: Mapping[int, list[VideoRecord]],
+    ) -> list[Path]:
         copies = self._store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
         moved: dict[Path, VideoRecord] = {}
         lost = []
@@ -242,9 +260,6 @@ class Run:
                 same.remove(twin)
                 self.result.moved += 1
         self._store.remove([*moved.values()])
-        for _, source in twins:
-            if source.path not in lost:
-                self._passed(source.size)
         return lost
 
     def _has_moved(self, twin: VideoRecord) -> bool:

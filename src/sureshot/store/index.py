@@ -20,11 +20,13 @@ from typing import Any
 import pyarrow as pa
 
 from sureshot.errors import StoreError, option
+from sureshot.media.discover import is_unplugged
 from sureshot.paths import Shard, absolute, locate, video_id
 from sureshot.s3 import object_path
 from sureshot.store import integrity, maintenance, repair, writing
 from sureshot.store.lines import Lines, WordsRead
 from sureshot.store.locks import staging_lock, write_lock
+from sureshot.store.remote import is_remote
 from sureshot.store.rows import (
     EncodedWindow,
     Header,
@@ -70,6 +72,16 @@ def _as_named(folder: Path) -> list[str]:
     return [composed(printable(name)).casefold() for name in folder.parts]
 
 
+def _refuse_unplugged(location: str) -> None:
+    """Refuse an index on a disk that is not there, below whose place another would be made."""
+    folder = Path(location)
+    if not is_remote(location) and not folder.exists() and is_unplugged(folder):
+        raise StoreError(
+            f"The index at {location} is on a disk that is not there. Connect the disk, or choose "
+            f"another place with {option('db')}; if it is no disk, mkdir -p {shlex.quote(location)}"
+        )
+
+
 class Store:
     """An index. Open with `Store.open` or `Store.create`, any number of processes at once.
 
@@ -98,6 +110,7 @@ class Store:
         """
         tables = Tables(locate(location))
         if not tables.exists():
+            _refuse_unplugged(tables.location)
             header = Header(settings=settings, fingerprint=fingerprint, dim=dim)
             with as_store_error(tables.location, "create"), write_lock(tables.location, make=True):
                 tables.create(header)
@@ -116,6 +129,7 @@ class Store:
         """
         tables = Tables(locate(location), cached=cached)
         if not tables.exists():
+            _refuse_unplugged(tables.location)
             raise StoreError(
                 f"There is no index at {tables.location}. Make one with `sureshot index FOLDER`, "
                 f"or name another place with {option('db')}."

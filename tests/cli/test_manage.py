@@ -98,6 +98,17 @@ def test_a_folder_that_is_away_is_named_by_status_and_doctor(sureshot, db, tmp_p
     assert "connect the disk" in check["fix"]
 
 
+def test_videos_that_are_gone_are_counted_by_status(sureshot, db, tmp_path):
+    gone = tmp_path / "videos" / "a.mp4"
+    assert "Gone" not in sureshot("status", "--db", db).out
+    gone.unlink()
+    lines = sureshot("status", "--db", db).out.splitlines()
+    assert "Gone        1 video; `sureshot index FOLDER` with --prune forgets them" in lines
+    assert json.loads(sureshot("status", "--db", db, "--json").out)["missing"] == 1
+    sureshot("index", tmp_path / "videos", "--prune", "--db", db)
+    assert "Gone" not in sureshot("status", "--db", db).out
+
+
 def test_status_says_what_is_indexed(sureshot, db, tmp_path):
     ran = sureshot("status", "--db", db)
     assert (ran.code, ran.err) == (0, "")

@@ -69,6 +69,10 @@ KNOWN = {"dog", "dogs", "run", "kitchen", "bicycle", "cake"}
         ("a dog at Berghain", ("Berghain",), False),
         ("and after", (), True),  # says nothing of a picture
         ("3 x 4!", (), True),
+        ("Nothing", (), True),
+        ("nobody at all", (), True),
+        ("something", (), True),
+        ("something, but no dog", (), False),
     ],
 )
 def test_words_without_a_caption_are_named(text, unknown, all_of_it):

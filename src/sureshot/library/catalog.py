@@ -2,21 +2,23 @@
 
 import contextlib
 import glob
-from collections import Counter
+import os
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from sureshot.errors import ModelError, QueryError, SureshotError
+from sureshot.errors import ModelError, QueryError, SureshotError, option
 from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import Judgements
 from sureshot.library.results import JSON_SCHEMA, reasons
 from sureshot.library.video_list import split_failed
-from sureshot.media.discover import as_pattern, is_away, is_folder
+from sureshot.media.discover import as_pattern, is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import IndexPlace, absolute, as_list, cache_dir, index_place
 from sureshot.progress import Progress
+from sureshot.s3 import ObjectPath
 from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
@@ -46,6 +48,7 @@ class Contents:
         folders: those that the videos are in.
         judged: searches whose hits somebody judged, with `sureshot judge` or while searching.
         judging: what is to be said of them, in sentences.
+        missing: videos whose files are gone, which stay until ``prune``; storage is not asked.
         away: videos whose folder or disk is not there now.
         away_folders: the folders that they are in.
         trouble: what of the index is damaged, lost or missing, as sentences with the fix in them.
@@ -66,6 +69,7 @@ class Contents:
     folders: tuple[Path, ...] = ()
     judged: int = 0
     judging: str = ""
+    missing: int = 0
     away: int = 0
     away_folders: tuple[Path, ...] = ()
     trouble: tuple[str, ...] = ()
@@ -96,6 +100,9 @@ class Contents:
             lines.append(f"Excluded    {', '.join(map(plain, self.excluded))}")
         if self.failed:
             lines.append(f"Failed      {counted(len(self.failed), 'video')}")
+        if self.missing:
+            forget = f"`sureshot index FOLDER` with {option('prune', True)} forgets them"
+            lines.append(f"Gone        {counted(self.missing, 'video')}; {forget}")
         if self.away:
             lines.append(f"Not there   {away_sentence(self.away, self.away_folders)}")
         return "\n".join(lines)
@@ -173,6 +180,7 @@ def status(
         notes=tuple((record.path, record.note) for record in good if record.note),
         excluded=store.excluded(),
         folders=tuple(sorted({record.path.parent for record in good})),
+        missing=_count_missing(record.path for record in good),
         away=away,
         away_folders=away_folders,
         judged=judged,
@@ -188,6 +196,20 @@ def count_away(records: Iterable[VideoRecord]) -> tuple[int, tuple[Path, ...]]:
     gone = [folder for folder in inside if is_away(folder / "video")]
     highest = {next(p for p in (folder, *folder.parents) if is_folder(p.parent)) for folder in gone}
     return sum(inside[folder] for folder in gone), tuple(sorted(highest))
+
+
+def _count_missing(videos: Iterable[Path]) -> int:
+    """How many videos are gone from folders that are there."""
+    inside, missing = defaultdict[Path, set[str]](set), 0
+    for video in videos:
+        if not isinstance(video, ObjectPath):
+            inside[video.parent].add(video.name)
+    for folder, names in inside.items():
+        if not is_away(folder / "video"):
+            with contextlib.suppress(OSError):  # one list of names is less than a look at each
+                names.difference_update(os.listdir(folder))  # noqa: PTH208
+                missing += sum(is_gone(folder / name) for name in names)
+    return missing
 
 
 def away_sentence(videos: int, folders: Sequence[Path]) -> str:

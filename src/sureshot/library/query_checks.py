@@ -122,9 +122,15 @@ def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...
         >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
         (((), True), ((), True))
     """
-    words = seen_words(text)
+    words = [word for word in seen_words(text) if not _is_thing(word)]
     unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
     return unknown, len(unknown) == len(set(words))
+
+
+def _is_thing(word: str) -> bool:
+    """Whether a word stands for any thing, or for none."""
+    nothing = _limits(False)[_NEGATION].fullmatch(word)
+    return bool(nothing or re.fullmatch("(?:any|some|every)thing", word, re.I))
 
 
 def _is_known(word: str, vocabulary: Container[str]) -> bool:

@@ -242,7 +242,7 @@ class Run:
     def _copy(
         self,
         pairs: Sequence[tuple[VideoRecord, Source]],
-        by_size: Mapping[int, list[VideoRecord]],
+        by_size: _BySize,
     ) -> list[Path]:
         copies = self._store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
         moved: dict[Path, VideoRecord] = {}

@@ -56,7 +56,7 @@ def items(tmp_path_factory):
 def states(items, tmp_path_factory):
     folder = tmp_path_factory.mktemp("states")
     made = states_of(items, Backbone(image_network, "cpu", 1), BLOCK, folder)
-    kept = states_of(items, Backbone(image_network, "no", 1), BLOCK, folder)  # computes nothing
+    kept = states_of(items, Backbone(image_network, "meta", 1), BLOCK, folder)  # computes nothing
     assert all(np.array_equal(a[0], b[0]) for a, b in zip(made, kept, strict=True))
     return made
 

@@ -3,7 +3,7 @@
 import inspect
 from collections.abc import Callable
 from dataclasses import asdict
-from functools import partial, wraps
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
@@ -116,22 +116,23 @@ def train(
         with Bar(console(err=True)) as bar:
             found = research.dry_run(recipe, settings=settings or (), cache=cache, progress=bar)
         return print_result(found, as_json=as_json)
-    made = partial(research.train, recipe, to=to, settings=settings or (), resume=resume)
-    if run := _of_first(partial(made, cache=cache)):
+    options: dict[str, Any] = {"settings": settings or (), "resume": resume, "cache": cache}
+    if run := _of_first("train", recipe, to=to, **options):
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
         measured = {"metric": run.metric, "score": run.score}
         _print_run(run, measured, score, "evaluate {} --data", as_json)
     return 0
 
 
-def _of_first(work: Callable[..., _T]) -> _T | None:
-    """What ``work`` gives, done by all processes that torchrun started, in the first of them."""
+def _of_first(work: str, *given: Any, **options: Any) -> Any:
+    """What all processes that torchrun started make, in the first of them; else None."""
+    from sureshot import research
     from sureshot.research.training.distributed import is_first
 
     err = console(err=True)
     err.quiet = not is_first()
     with Bar(err) as bar:
-        found = work(progress=bar)
+        found = getattr(research, work)(*given, **options, progress=bar)
     return found if is_first() else None
 
 
@@ -234,10 +235,8 @@ def answer_train(
     as_json: Json = False,
 ) -> int:
     """Train a model to answer, by a recipe. The run's folder gets the model, a log and a plot."""
-    from sureshot import research
-
-    made = partial(research.train_answers, recipe, to=to, settings=settings or (), resume=resume)
-    if run := _of_first(partial(made, cache=cache)):
+    options: dict[str, Any] = {"settings": settings or (), "resume": resume, "cache": cache}
+    if run := _of_first("train_answers", recipe, to=to, **options):
         score = f"{run.score or 0:.1f}% of the validation questions right"
         _print_run(run, {"accuracy": run.score}, score, "answer evaluate {} --root", as_json)
     return 0
@@ -334,7 +333,7 @@ def reproduce(
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
-        made = _of_first(partial(research.reproduce, table, plan, to=to, **options))
+        made = _of_first("reproduce", table, plan, to=to, **options)
         if made is None:
             return 0
         files = made.files

@@ -77,7 +77,8 @@ def seconds(given: float | str | None, name: str) -> float | None:
         except QueryError as error:
             raise ArgumentError(f"{option(name)}: {error}") from None
     if given is not None and not (hasattr(given, "__float__") and 0 <= given < math.inf):
-        raise ArgumentError(f"{option(name)} is {given}; give seconds, 0 or more.")
+        shown = f"{given:g}" if hasattr(given, "__float__") else given
+        raise ArgumentError(f"{option(name)} is {shown}; give seconds, 0 or more.")
     return given
 
 

@@ -156,11 +156,12 @@ def _sidecar(path: Path, listed: StoredObject | None, video: Path, tops: Set[Pat
         raise VideoError("it is a link out of the folders that are indexed")
     if not isinstance(path, ObjectPath) and not os.access(path, os.R_OK):
         raise VideoError(os.strerror(errno.EACCES).lower())
-    language = _language(composed(path.stem).removeprefix(composed(video.stem)))
     if listed:
-        return Sidecar(path, language, listed.size, listed.mtime_ns)
-    status = path.stat()
-    return Sidecar(path, language, status.st_size, status.st_mtime_ns)
+        size, mtime_ns = listed.size, listed.mtime_ns
+    else:
+        size, mtime_ns = (status := path.stat()).st_size, status.st_mtime_ns
+    language = _language(composed(path.stem).removeprefix(composed(video.stem)))
+    return Sidecar(path=path, language=language, size=size, mtime_ns=mtime_ns)
 
 
 def _reason(error: Exception) -> str:

@@ -202,8 +202,8 @@ def test_folders_are_all_listed_however_many_objects_are_before_them(films, monk
         s3.ObjectPath, "_call", lambda self, name, **given: call(self, name, MaxKeys=1, **given)
     )
     films.put("a.txt", b"")
-    (there,) = (name for name, one in absolute("s3://films").entries().items() if one is None)
-    assert there == "my films"
+    (there,) = (path for path in absolute("s3://films").entries() if path.listed is None)
+    assert there.name == "my films"
 
 
 def test_a_bucket_that_is_empty_yet_is_waited_for(bucket, library, tmp_path) -> None:

@@ -42,7 +42,8 @@ def test_objects_and_what_is_above_them_are_there(bucket: Bucket) -> None:
     assert (at("empty").is_file(), at("empty").read_bytes()) == (True, b"")
     bucket.put("empty/a.mp4", b"1")  # so "empty" is how some programs make a folder
     assert (at("empty").is_dir(), at("empty").is_file()) == (True, False)
-    assert [*at("").entries()] == ["a", "empty"]
+    assert at("").entries() == [at("a"), at("empty")]
+    assert [path.listed for path in at("a").entries()] == [file.look()]
     with pytest.raises(OSError, match="no folders"):
         folder.iterdir()
     with pytest.raises(OSError, match="written whole"):

@@ -212,6 +212,8 @@ class ObjectPath(PosixPath):
     asked. Made by `object_path`.
     """
 
+    listed: StoredObject | None = None  # what `entries` of its folder said of it
+
     def __str__(self) -> str:
         parts = self.parts
         if not parts or parts[0] != _ROOT:
@@ -300,15 +302,18 @@ class ObjectPath(PosixPath):
             if limit is not None:
                 return
 
-    def entries(self) -> dict[str, StoredObject | None]:
-        """What is directly below, by its name; None for a folder."""
+    def entries(self) -> list["ObjectPath"]:
+        """What is directly below, in the order of names; objects as they were ``listed``."""
         found: dict[str, StoredObject | None] = {}
         start = len(self.key) + 1 if self.key else 0
         for answer in self._listings({"Delimiter": "/"}):
             for one in answer.get("Contents", ()):
                 found.setdefault(one["Key"][start:], _described(one["Key"], int(one["Size"]), one))
             found |= {one["Prefix"][start:-1]: None for one in answer.get("CommonPrefixes", ())}
-        return {name: stored for name, stored in sorted(found.items()) if is_plain_key(name)}
+        paths = [self / name for name in sorted(found) if is_plain_key(name)]
+        for path in paths:
+            path.listed = found[path.name]
+        return paths
 
     def _listings(self, given: dict[str, Any]) -> Iterator[dict[str, Any]]:
         """The answers of a listing, of which each has at most a thousand objects."""

@@ -67,6 +67,7 @@ _PHOTO = "is a photo, and only videos are indexed; to search with it: sureshot s
 _PAGE = 4096  # videos looked up in the index at once
 _AT_ONCE = 500  # videos removed or renamed in one commit
 _COPIED = 4000  # windows that are copied at once, some 30 MB
+_Twins = Sequence[tuple[VideoRecord, Source]]  # what the index has, and a file with its content
 _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip takes to encode
 # Videos of an index by their size, then by their kind and digest.
 _BySize: TypeAlias = defaultdict[int, defaultdict[tuple[str, str], list[VideoRecord]]]
@@ -212,9 +213,7 @@ class Run:
         self.result.bytes_done += size
         self._progress(self.result)
 
-    def _take_over(
-        self, twins: Sequence[tuple[VideoRecord, Source]], by_size: _BySize
-    ) -> list[Path]:
+    def _take_over(self, twins: _Twins, by_size: _BySize) -> list[Path]:
         """Give videos the windows of those with the same content; what was only touched is noted.
 
         All in a few commits. What moved is taken out after what it moved to is in.
@@ -239,11 +238,7 @@ class Run:
                 self._passed(source.size)
         return lost
 
-    def _copy(
-        self,
-        pairs: Sequence[tuple[VideoRecord, Source]],
-        by_size: _BySize,
-    ) -> list[Path]:
+    def _copy(self, pairs: _Twins, by_size: _BySize) -> list[Path]:
         copies = self._store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
         moved: dict[Path, VideoRecord] = {}
         lost = []

@@ -176,72 +176,44 @@ def write_fcpxml(title: str, moments: Sequence[Moment]) -> str:
     for moment in moments:
         timing = moment.counted
         shape = timing.rate, timing.width, timing.height, timing.pixel
-        pixel = timing.pixel.as_integer_ratio()
         if shape not in formats:
             formats[shape] = f"r{len(formats) + len(assets) + 1}"
-            ElementTree.SubElement(
-                resources,
-                "format",
-                id=formats[shape],
-                frameDuration=_seconds(1, timing.rate),
-                width=str(timing.width),
-                height=str(timing.height),
-                attrib={}
-                if timing.pixel == 1
-                else {"paspH": str(pixel[0]), "paspV": str(pixel[1])},
-            )
+            pixel = [str(number) for number in timing.pixel.as_integer_ratio()]
+            about = {"id": formats[shape], "frameDuration": _seconds(1, timing.rate)}
+            about |= {"width": str(timing.width), "height": str(timing.height)}
+            about |= {} if timing.pixel == 1 else {"paspH": pixel[0], "paspV": pixel[1]}
+            ElementTree.SubElement(resources, "format", about)
         if moment.hit.path not in assets:
             assets[moment.hit.path] = f"r{len(formats) + len(assets) + 1}"
-            sound: dict[str, Any] = {}
+            about = {"id": assets[moment.hit.path], "name": moment.name, "src": moment.url}
+            about |= {"start": _seconds(timing.first, timing.rate)}
+            about |= {"duration": _seconds(timing.length, timing.rate)}
+            about |= {"hasVideo": "1", "format": formats[shape]}
             if timing.sound:
                 rate, channels = (str(number) for number in timing.sound)
-                sound = {"hasAudio": "1", "audioSources": "1"}
-                sound |= {"audioChannels": channels, "audioRate": rate}
-            ElementTree.SubElement(
-                resources,
-                "asset",
-                id=assets[moment.hit.path],
-                name=moment.name,
-                src=moment.url,
-                start=_seconds(timing.first, timing.rate),
-                duration=_seconds(timing.length, timing.rate),
-                hasVideo="1",
-                format=formats[shape],
-                **sound,
-            )
+                about |= {"hasAudio": "1", "audioSources": "1"}
+                about |= {"audioChannels": channels, "audioRate": rate}
+            ElementTree.SubElement(resources, "asset", about)
     lead = moments[0].counted
     event = ElementTree.SubElement(ElementTree.SubElement(root, "library"), "event", name=title)
     project = ElementTree.SubElement(event, "project", name=title)
-    sequence = ElementTree.SubElement(
-        project,
-        "sequence",
-        format=formats[lead.rate, lead.width, lead.height, lead.pixel],
-        tcStart="0s",
-        tcFormat="DF" if lead.drop else "NDF",
-    )
+    about = {"format": formats[lead.rate, lead.width, lead.height, lead.pixel], "tcStart": "0s"}
+    about |= {"tcFormat": "DF" if lead.drop else "NDF"}
+    sequence = ElementTree.SubElement(project, "sequence", about)
     spine, at = ElementTree.SubElement(sequence, "spine"), 0
     for moment in moments:
         timing, (first, last) = moment.counted, moment.frames
         # In frames of the sequence, and no more of them than the file has.
         most = math.floor((timing.length - first) * lead.rate / timing.rate)
         count = max(1, min(round((last - first) * lead.rate / timing.rate), most))
-        clip = ElementTree.SubElement(
-            spine,
-            "asset-clip",
-            ref=assets[moment.hit.path],
-            name=moment.name,
-            offset=_seconds(at, lead.rate),
-            start=_seconds(timing.first + first, timing.rate),
-            duration=_seconds(count, lead.rate),
-            tcFormat="DF" if timing.drop else "NDF",
-        )
-        ElementTree.SubElement(
-            clip,
-            "marker",
-            start=_seconds(timing.first + moment.peak, timing.rate),
-            duration=_seconds(1, timing.rate),
-            value=moment.label,
-        )
+        about = {"ref": assets[moment.hit.path], "name": moment.name}
+        about |= {"tcFormat": "DF" if timing.drop else "NDF"}
+        about |= {"offset": _seconds(at, lead.rate), "duration": _seconds(count, lead.rate)}
+        about |= {"start": _seconds(timing.first + first, timing.rate)}
+        clip = ElementTree.SubElement(spine, "asset-clip", about)
+        peak = _seconds(timing.first + moment.peak, timing.rate)
+        about = {"start": peak, "duration": _seconds(1, timing.rate), "value": moment.label}
+        ElementTree.SubElement(clip, "marker", about)
         at += count
     sequence.set("duration", _seconds(at, lead.rate))
     ElementTree.indent(root)

@@ -26,7 +26,7 @@ from sureshot.media.container import TimeBudget, open_container, within_budget
 from sureshot.media.discover import VIDEO_SUFFIXES, open_regular
 from sureshot.media.lines import Line
 from sureshot.media.video import file_size, picture_delay, picture_stream, start_of
-from sureshot.s3 import ObjectPath, StoredObject
+from sureshot.s3 import ObjectPath
 from sureshot.text import composed, counted, one_line, plain, timecode
 from sureshot.text import decoded as text_of
 
@@ -105,9 +105,6 @@ class Sidecar(NamedTuple):
     mtime_ns: int
 
 
-_Listed = tuple[Path, StoredObject | None]  # a file, and what a storage says of it
-
-
 def sidecars(
     videos: Iterable[Path],
     roots: Sequence[Path] = (),
@@ -138,9 +135,9 @@ def sidecars(
         try:
             owned = _owned(folder, {video.name for video in asked}, note)
             for video in asked:
-                for path, listed in owned.get(video.name, [])[:_MOST_SIDECARS]:
+                for path in owned.get(video.name, [])[:_MOST_SIDECARS]:
                     try:
-                        mine[video].append(_sidecar(path, listed, video, tops))
+                        mine[video].append(_sidecar(path, video, tops))
                     except (VideoError, *_ITS_OWN, RuntimeError) as error:  # of links in a circle
                         note(f"{plain(path)} is left out: {_reason(error)}")
         except OSError as error:
@@ -150,14 +147,14 @@ def sidecars(
     return found
 
 
-def _sidecar(path: Path, listed: StoredObject | None, video: Path, tops: Set[Path]) -> Sidecar:
+def _sidecar(path: Path, video: Path, tops: Set[Path]) -> Sidecar:
     folders = {video.parent.resolve(), video.resolve().parent, *tops}
     if folders.isdisjoint(path.resolve().parents) and path.resolve() not in folders:
         raise VideoError("it is a link out of the folders that are indexed")
     if not isinstance(path, ObjectPath) and not os.access(path, os.R_OK):
         raise VideoError(os.strerror(errno.EACCES).lower())
-    if listed:
-        size, mtime_ns = listed.size, listed.mtime_ns
+    if isinstance(path, ObjectPath) and path.listed:
+        size, mtime_ns = path.listed.size, path.listed.mtime_ns
     else:
         size, mtime_ns = (status := path.stat()).st_size, status.st_mtime_ns
     language = _language(composed(path.stem).removeprefix(composed(video.stem)))
@@ -168,54 +165,52 @@ def _reason(error: Exception) -> str:
     return reason_of(error) if isinstance(error, OSError) else str(error)
 
 
-def _owned(folder: Path, asked: set[str], note: Callable[[str], None]) -> dict[str, list[_Listed]]:
+def _owned(folder: Path, asked: set[str], note: Callable[[str], None]) -> dict[str, list[Path]]:
     """The subtitle files of a folder by the names of their videos."""
-    names = _names(folder)
+    entries = _entries(folder)
     stems: dict[str, list[str]] = defaultdict(list)
-    for name in {name for name in names if Path(name).suffix.lower() in VIDEO_SUFFIXES} | asked:
+    for name in {one.name for one in entries if one.suffix.lower() in VIDEO_SUFFIXES} | asked:
         stems[composed(Path(name).stem)].append(name)
-    owned: dict[str, list[_Listed]] = defaultdict(list)
+    owned: dict[str, list[Path]] = defaultdict(list)
 
-    def give(path: Path, listed: StoredObject | None, stem: str) -> None:
+    def give(path: Path, stem: str) -> None:
         if path.suffix.lower() in SUFFIXES and not path.name.startswith("."):
             names = stems.get(stem, [])
             # Of two that differ in the form of an accent alone, the one that is spelt so.
             exact = [name for name in names if path.name.startswith(Path(name).stem)]
             for name in exact or names:
-                owned[name].append((path, listed))
+                owned[name].append(path)
 
-    for name, listed in names.items():
-        give(folder / name, listed, _stem(composed(name), stems))
-    for place in (folder / name for name in names if name.lower() in FOLDERS):
+    for one in entries:
+        give(one, _stem(composed(one.name), stems))
+    for place in (one for one in entries if one.name.lower() in FOLDERS):
         try:
-            for path, listed, stem in [*_in_subs(place, stems)]:
-                give(path, listed, stem)
+            for path, stem in [*_in_subs(place, stems)]:
+                give(path, stem)
         except PermissionError as error:
             note(f"{plain(place)} is left out: {reason_of(error)}")
     return owned
 
 
-def _in_subs(
-    place: Path, stems: Collection[str]
-) -> Iterator[tuple[Path, StoredObject | None, str]]:
+def _in_subs(place: Path, stems: Collection[str]) -> Iterator[tuple[Path, str]]:
     """What is in a folder ``Subs``, and the names, without suffix, of the videos it belongs to."""
-    for name, listed in _names(place).items():
-        if composed(name) in stems:  # a folder of its own
-            for inner, its in _names(place / name).items():
-                yield place / name / inner, its, composed(name)
+    only = next(iter(stems)) if len(stems) == 1 else ""
+    for entry in _entries(place):
+        name = composed(entry.name)
+        if name in stems:  # a folder of its own
+            yield from ((inner, name) for inner in _entries(entry))
         else:  # where a folder has one video only, all are its own
-            only = next(iter(stems)) if len(stems) == 1 else ""
-            yield place / name, listed, _stem(composed(name), stems) or only
+            yield entry, _stem(name, stems) or only
 
 
-def _names(folder: Path) -> dict[str, StoredObject | None]:
-    """The names in a folder, and what a storage says of them; none where there is none."""
+def _entries(folder: Path) -> Sequence[Path]:
+    """What is in a folder, in the order of names; nothing where there is none."""
     try:
         if isinstance(folder, ObjectPath):
             return folder.entries()
-        return dict.fromkeys(sorted(os.listdir(folder)))  # noqa: PTH208 - no paths of a million
+        return [folder / name for name in sorted(os.listdir(folder))]  # noqa: PTH208
     except (FileNotFoundError, NotADirectoryError):
-        return {}
+        return []
 
 
 def _stem(name: str, stems: Container[str]) -> str:

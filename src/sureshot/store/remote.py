@@ -57,9 +57,7 @@ def table_is_there(location: str, name: str) -> bool:
 
 def parts_of_table(location: str, name: str) -> set[str]:
     """Names of what is directly below a table in S3 storage; empty if there is nothing."""
-    table = _table(location, name)
-    keys = (stored.key.removeprefix(f"{table.key}/") for stored in table.below())
-    return {key.partition("/")[0] for key in keys}
+    return {path.name for path in _table(location, name).entries()}
 
 
 def delete_tables(location: str, names: tuple[str, ...]) -> None:

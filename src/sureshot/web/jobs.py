@@ -221,8 +221,8 @@ class Roots:
         path = self.allowed(folder)
         try:
             if isinstance(path, ObjectPath):
-                names = [name for name, one in path.entries().items() if one is None]
-                names = [name for name in names if not name.startswith(".")]
+                folders = [one.name for one in path.entries() if one.listed is None]
+                names = [name for name in folders if not name.startswith(".")]
             else:
                 with os.scandir(path) as entries:
                     names = [entry.name for entry in entries if _is_listed(entry)]

@@ -1,7 +1,9 @@
 """Words of videos: how often the line that is meant comes first, and what percentages are worth.
 
     python -m benchmarks.words fit           # the weights in `sureshot.library.words`, 3 minutes
+    python -m benchmarks.words fit --speech MODEL   # of speech, as MODEL hears voices of flite
     python -m benchmarks.words lines         # held-out lines, by source and kind of query
+    python -m benchmarks.words lines --speech MODEL # of speech, by voices of espeak-ng
     python -m benchmarks.words films --to F  # MSR-VTT test videos, searched with and without lines
     python -m benchmarks.words table         # bytes and milliseconds of a million lines
 
@@ -9,10 +11,10 @@ Lines are captions, or sentences such as people say in films, made by rules. A q
 of a line, names some of its words in any order, says it in other words by rules, or is another
 caption of the same video that has half of its words. Of seven queries three mean a line that is
 there, two one that is not, and two a picture: a caption, and one or two words of one, which count
-three times in the fit. Text in the picture and speech have mistakes such as readers make. Weights
-are fitted on captions of the training videos of MSR-VTT and of the training photographs of
-Flickr8k, and on such sentences; everything else is measured on captions of the validation and test
-videos, and other sentences.
+three times in the fit. Text in the picture has mistakes such as readers make; speech is said by
+programs (`benchmarks.voices`) and heard by a model. Weights are fitted on captions of the training
+videos of MSR-VTT and of the training photographs of Flickr8k, and on such sentences; everything
+else is measured on captions of the validation and test videos, and other sentences.
 """
 
 import argparse
@@ -31,7 +33,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
 
-from benchmarks import data
+from benchmarks import data, voices
 from sureshot import library
 from sureshot.library.query_checks import FIRST_NAMES
 from sureshot.library.words import (
@@ -42,7 +44,7 @@ from sureshot.library.words import (
     probabilities,
     signals,
 )
-from sureshot.media.lines import SOURCES, Line, Source
+from sureshot.media.lines import Line, Source
 from sureshot.models.encoders.bundled import sentence_encoder
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine, WordsRead
@@ -116,7 +118,7 @@ def item_of(captions: Sequence[str], line: str, seed: str) -> Item:
     if others:
         queries["other caption"] = rng.choice(others)
     seen = " ".join(rng.sample(telling, min(len(telling), rng.randint(1, 2))))
-    return Item({source: heard(line, source, rng) for source in SOURCES}, queries, seen)
+    return Item({"subtitles": line, "picture": read(line, rng)}, queries, seen)
 
 
 def reworded(line: str, rng: random.Random) -> str:
@@ -129,14 +131,8 @@ def reworded(line: str, rng: random.Random) -> str:
     return " ".join(words)
 
 
-def heard(text: str, source: Source, rng: random.Random) -> str:
-    """A text with the mistakes of a reader of pictures, or of a listener."""
-    if source == "subtitles":
-        return text
-    if source == "speech":
-        words = [word for word in text.lower().split() if rng.random() > 0.04]
-        wrong = ("the", "it", "uh", "and", "so")
-        return " ".join(rng.choice(wrong) if rng.random() < 0.05 else word for word in words)
+def read(text: str, rng: random.Random) -> str:
+    """A text with the mistakes of a reader of pictures."""
     letters = (c for c in text.upper() if c != " " or rng.random() > 0.15)
     return "".join(_ALIKE.get(c, c) if rng.random() < 0.03 else c for c in letters)
 
@@ -214,8 +210,12 @@ def _vectors(texts: Sequence[str]) -> dict[str, np.ndarray]:
     return dict(zip(texts, rows, strict=True))
 
 
-def fit(seed: int, videos: int, libraries: int) -> None:
-    """Print the weights of each source, and the log loss on each set by weights of the others."""
+def fit(seed: int, videos: int, libraries: int, speech: Path | None) -> None:
+    """Print the weights of each source, and the log loss on each set by weights of the others.
+
+    Args:
+        speech: a model of speech; with it weights of speech alone are fitted.
+    """
     rng = random.Random(seed)
     photos = {
         photo: [_typed(text) for text in some] for photo, some in data.flickr("train").items()
@@ -226,7 +226,9 @@ def fit(seed: int, videos: int, libraries: int) -> None:
         "photographs": items(rng.sample(sorted(photos), videos), seed, photos),
         "dialogue": talk(videos, rng),
     }
-    for source in SOURCES:
+    if speech:
+        sets = with_speech(sets, speech, "flite", seed)
+    for source in _sources(speech):
         done = {
             name: asked(every, captions if name == "dialogue" else every, source, libraries, seed)
             for name, every in sets.items()
@@ -238,6 +240,31 @@ def fit(seed: int, videos: int, libraries: int) -> None:
         weights = _fitted([one for some in done.values() for one in some])
         print(f'    "{source}": ({", ".join(f"{weight:.3f}" for weight in weights)}),')
     print(f"signals: {', '.join(SIGNALS)}; {videos} videos, {libraries} libraries, seed {seed}")
+
+
+def _sources(speech: Path | None) -> tuple[Source, ...]:
+    return ("speech",) if speech else ("subtitles", "picture")
+
+
+def with_speech(
+    sets: dict[str, list[Item]], model: Path, program: str, seed: int
+) -> dict[str, list[Item]]:
+    """The items whose lines a model hears when a program says them, with what it hears.
+
+    Of lines that are heard as one, or as the same words, there is the first.
+    """
+    texts = [item.lines["subtitles"] for some in sets.values() for item in some]
+    texts = [text for text in dict.fromkeys(texts) if text.isascii()]
+    random.Random(0).shuffle(texts)
+    known = voices.heard(texts, model, program, seed)
+    found = {}
+    for name, some in sets.items():
+        by_text: dict[str, Item] = {}
+        for item in some:
+            if text := known.get(item.lines["subtitles"]):
+                by_text.setdefault(text, item._replace(lines={**item.lines, "speech": text}))
+        found[name] = list(by_text.values())
+    return found
 
 
 def _typed(caption: str) -> str:
@@ -293,11 +320,13 @@ def _loss(weights: Float[np.ndarray, " signals+1"], done: Sequence[Asked]) -> fl
     return float(np.mean(lost))
 
 
-def measure_lines(seed: int, libraries: int, *, spoken_lines: bool) -> None:
+def measure_lines(seed: int, libraries: int, speech: Path | None, *, spoken_lines: bool) -> None:
     """Print how often the first line is right, and how far percentages are off."""
     captions = items([*data.split("val"), *data.split("test")], seed)
     every = talk(len(captions), random.Random(seed)) if spoken_lines else captions
-    for source in SOURCES:
+    if speech:
+        (every,) = with_speech({"": every}, speech, "espeak-ng", seed).values()
+    for source in _sources(speech):
         done = asked(every, captions, source, libraries, seed)
         by_kind: dict[str, list[bool]] = defaultdict(list)
         said, right = [], []
@@ -513,13 +542,14 @@ def main() -> None:
     asks.add_argument("--libraries", type=int, default=15)
     asks.add_argument("--lines", type=int, default=3, help="of each film")
     asks.add_argument("--dialogue", action="store_true", help="lines that are no captions")
+    asks.add_argument("--speech", type=Path, help="a model that hears voices, of speech alone")
     asks.add_argument("--to", type=Path)
     asks.add_argument("--count", type=int, default=1_000_000, help="lines of the table")
     given = asks.parse_args()
     if given.what == "fit":
-        fit(given.seed, given.videos, given.libraries)
+        fit(given.seed, given.videos, given.libraries, given.speech)
     elif given.what == "lines":
-        measure_lines(given.seed + 1, given.libraries, spoken_lines=given.dialogue)
+        measure_lines(given.seed + 1, given.libraries, given.speech, spoken_lines=given.dialogue)
     elif given.what == "films":
         measure_films(given.to, given.seed, given.lines, dialogue=given.dialogue)
     else:

@@ -59,7 +59,7 @@ _LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
 WEIGHTS: dict[str, tuple[float, ...]] = {
     "subtitles": (1.191, 3.722, 7.684, 1.665, 1.800, -0.282, 0.043, -3.082, -10.461),
     "picture": (1.452, 3.474, 0.616, 10.049, -0.657, -0.430, 0.048, -3.867, -8.532),
-    "speech": (2.026, 3.330, 5.878, 2.012, 1.261, -0.365, 0.044, -3.093, -8.459),
+    "speech": (0.929, 3.423, 2.627, 6.404, 0.245, -0.429, 0.044, -3.126, -7.728),
 }
 _NO_LINES = "No words of your videos are indexed, so pictures were searched for the phrase."
 _VALID_FOR = "lines made of captions and of sentences such as people say"

@@ -30,7 +30,7 @@ from sureshot.paths import is_folder_at, is_local_model
 from sureshot.text import plain
 
 _VERSION = 1  # of the reading; a higher one makes indexes hear again
-_RATE = 16_000  # samples per second that the models hear
+RATE = 16_000  # samples per second that the models hear
 _PIECE = 600.0  # seconds that are heard at once; three hours would take 700 MB
 _PAUSE = 30.0  # seconds at the end of a piece in which the quietest moment ends it
 _QUIET = 0.2  # seconds of such a moment
@@ -106,20 +106,26 @@ def read(
     if video.is_dir():
         return
     for start, sound in _pieces(video):
-        segments, heard = _model(model).transcribe(
-            sound, vad_filter=_SKIP_SILENCE, condition_on_previous_text=False, word_timestamps=True
+        for line in hear(sound, model):
+            yield line._replace(start=start + line.start, end=start + line.end)
+            progress(start + line.end)
+        progress(start + len(sound) / RATE)
+
+
+def hear(sound: Float32[np.ndarray, " samples"], model: str) -> Iterator[Line]:
+    """What is said in a sound of `RATE` samples per second, sentence by sentence."""
+    segments, heard = _model(model).transcribe(
+        sound, vad_filter=_SKIP_SILENCE, condition_on_previous_text=False, word_timestamps=True
+    )
+    language = heard.language if heard.language_probability >= _LIKELY else ""
+    for words in _sentences(chain.from_iterable(one.words or () for one in segments)):
+        yield Line(
+            start=float(words[0].start),
+            end=float(words[-1].end),
+            text="".join(word.word for word in words),
+            source="speech",
+            language=language,
         )
-        language = heard.language if heard.language_probability >= _LIKELY else ""
-        for words in _sentences(chain.from_iterable(one.words or () for one in segments)):
-            yield Line(
-                start=start + float(words[0].start),
-                end=start + float(words[-1].end),
-                text="".join(word.word for word in words),
-                source="speech",
-                language=language,
-            )
-            progress(start + float(words[-1].end))
-        progress(start + len(sound) / _RATE)
 
 
 def _sentences(words: Iterable[Any]) -> Iterator[list[Any]]:
@@ -144,18 +150,18 @@ def _pieces(video: Path) -> Iterator[tuple[float, Float32[np.ndarray, " samples"
     for samples in _samples(video):
         parts.append(samples)
         held += len(samples)
-        if held >= _PIECE * _RATE:
+        if held >= _PIECE * RATE:
             sound = np.concatenate(parts)
             end = _quiet_end(sound)
             yield start, sound[:end]
-            start, parts, held = start + end / _RATE, [sound[end:]], len(sound) - end
+            start, parts, held = start + end / RATE, [sound[end:]], len(sound) - end
     if held:
         yield start, np.concatenate(parts)
 
 
 def _quiet_end(sound: Float32[np.ndarray, " samples"]) -> int:
     """The middle of the quietest moment near the end of a piece."""
-    length = int(_QUIET * _RATE)
+    length = int(_QUIET * RATE)
     count = int(_PAUSE / _QUIET)
     moments = sound[len(sound) - count * length :].reshape(count, length)
     quietest = int((moments**2).mean(1).argmin())
@@ -175,7 +181,7 @@ def _samples(video: Path) -> Iterator[Float32[np.ndarray, " samples"]]:
             now = frame.format.name, frame.layout.name, frame.sample_rate
             if now != shape:  # of advertisements, in what was broadcast
                 shape = now
-                resampler = av.AudioResampler(format="flt", layout="mono", rate=_RATE)
+                resampler = av.AudioResampler(format="flt", layout="mono", rate=RATE)
             for heard in resampler.resample(frame):
                 samples = heard.to_ndarray().reshape(-1)
                 late = _late(frame, first, done)
@@ -197,5 +203,5 @@ def _frames(container: Any, stream: Any) -> Iterator[Any]:
 
 def _late(frame: Any, first: float, done: int) -> int:
     """By how many samples a frame comes later than it would without a gap."""
-    gap = math.nan if frame.time is None else frame.time - first - done / _RATE
-    return round(gap * _RATE) if _GAP <= abs(gap) <= _LONGEST_GAP else 0
+    gap = math.nan if frame.time is None else frame.time - first - done / RATE
+    return round(gap * RATE) if _GAP <= abs(gap) <= _LONGEST_GAP else 0

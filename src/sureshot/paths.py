@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeAlias, TypeVar
+from typing import Any, Literal, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from platformdirs import user_cache_path, user_data_path
 
@@ -51,6 +51,7 @@ def cache_dir() -> Path:
     return _folder(user_cache_path, "XDG_CACHE_HOME")
 
 
+@runtime_checkable
 class OpenIndex(Protocol):
     """A `Store` or a `Searcher`."""
 

@@ -8,7 +8,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool, Float, Int, Shaped, UInt8
@@ -62,11 +62,15 @@ def shares(
     return np.array([vocabulary.share(text) for text in texts], np.float64)
 
 
+# Not Self, which beartype knows in whole classes only.
+_Some = TypeVar("_Some", bound="_Rows")
+
+
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """Arrays that have a row for each of the same things."""
 
-    def part(self, rows: slice | Sequence[int] | Int[np.ndarray, " chosen"]) -> Self:
+    def part(self: _Some, rows: slice | Sequence[int] | Int[np.ndarray, " chosen"]) -> _Some:
         """Some of them."""
         arrays: dict[str, Any] = {f.name: getattr(self, f.name) for f in fields(self)}
         return replace(self, **{n: a[rows] for n, a in arrays.items() if a is not None})

@@ -212,10 +212,9 @@ def greeted(library: Library) -> Iterator[Any]:
         yield process
 
 
-def is_full(pipe: Any) -> bool:
-    """Whether so much waits in a pipe to be read that its writer waits, too."""
-    waiting = fcntl.ioctl(pipe, termios.FIONREAD, bytes(4))
-    return int.from_bytes(waiting, sys.byteorder) >= 60_000
+def waiting(pipe: Any) -> int:
+    """How many bytes wait in a pipe to be read."""
+    return int.from_bytes(fcntl.ioctl(pipe, termios.FIONREAD, bytes(4)), sys.byteorder)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
@@ -231,8 +230,10 @@ def test_one_signal_ends_it_while_the_agent_reads_nothing(library: Library) -> N
             call = {"jsonrpc": "2.0", "id": number, "method": "tools/list", "params": {}}
             process.stdin.write(json.dumps(call).encode() + b"\n")
         process.stdin.flush()
-        while not is_full(process.stdout):
-            time.sleep(0.05)
+        before, now = -1, 0
+        while not now or now > before:  # pipes are of different lengths
+            time.sleep(1)
+            before, now = now, waiting(process.stdout)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60)
 

@@ -263,21 +263,8 @@ def print_answer(
     print_notes(out, answer.warnings)
     for line in answer.name_rows(short):
         out.print(Text(line, overflow="fold"))
-    known = answer.has_percentages
-    dates = ["date", "date from"] if dated else []
-    names = ["", "best at", *(["right"] if known else []), "time", "score", *dates, "video"]
-    rows = [
-        [
-            str(hit.rank),
-            timecode(hit.peak),
-            *([hit.percentage] if known else []),
-            time_range(hit.start, hit.end),
-            f"{hit.score:z.3f}",
-            *([hit.date[:10], hit.date_from] if dated else []),
-        ]
-        for hit in answer.hits
-    ]
-    taken = sum(max(map(len, column)) + 2 for column in zip(names[:-1], *rows, strict=True))
+    names, rows = answer.table(dated=dated)
+    taken = sum(max(map(len, column)) + 2 for column in zip(names, *rows, strict=True))
     room = out.width - taken
     if out.width < _NARROW or room < _ROOM:
         for hit, (rank, peak, *others) in zip(answer.hits, rows, strict=True):
@@ -288,7 +275,7 @@ def print_answer(
             for words in hit.lines:
                 out.print(Text(f"  {words.said}", _SAID))
     elif answer.hits:
-        table = _table(*names)
+        table = _table(*names, "video")
         for hit, row in zip(answer.hits, rows, strict=True):
             first, *copies = (_broken(line, room) for line in videos_of(hit))
             said = [Text(line.said, _SAID) for line in hit.lines]

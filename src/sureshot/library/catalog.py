@@ -12,19 +12,18 @@ from typing import Any
 from sureshot.errors import ModelError, QueryError, SureshotError, option
 from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import Judgements
-from sureshot.library.results import JSON_SCHEMA, reasons
+from sureshot.library.results import JSON_SCHEMA, json_values, reasons
 from sureshot.library.video_list import split_failed
 from sureshot.media.discover import as_pattern, is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
 from sureshot.paths import IndexPlace, absolute, as_list, cache_dir, index_place
 from sureshot.progress import Progress
 from sureshot.s3 import ObjectPath
-from sureshot.settings import to_values
 from sureshot.store.index import Store
 from sureshot.store.maintenance import Fault, find_faults
 from sureshot.store.rows import IndexSettings, VideoRecord
 from sureshot.store.vector_search import VideoSet, is_selected
-from sureshot.text import counted, duration, plain, printable
+from sureshot.text import counted, duration, plain
 
 CHECKED = "Checked: every row is as it was written, and nothing is missing."
 
@@ -109,19 +108,10 @@ class Contents:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        values = to_values(self)
+        failed, notes = reasons(self.failed), reasons(self.notes)
+        values = json_values(self, schema=JSON_SCHEMA, failed=failed, notes=notes)
         del values["judging"]
-        return {
-            "schema": JSON_SCHEMA,
-            **values,
-            "index": printable(self.index),
-            "seconds": round(self.seconds, 3),
-            "failed": reasons(self.failed),
-            "notes": reasons(self.notes),
-            "excluded": [printable(pattern) for pattern in self.excluded],
-            "folders": [printable(folder) for folder in self.folders],
-            "away_folders": [printable(folder) for folder in self.away_folders],
-        }
+        return values
 
     def __repr__(self) -> str:
         lines = [self.summary]

@@ -17,7 +17,15 @@ from jaxtyping import UInt8
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
-from sureshot.library.results import JSON_SCHEMA, WEAK, Answer, FrameScore, Hit, reasons
+from sureshot.library.results import (
+    JSON_SCHEMA,
+    WEAK,
+    Answer,
+    FrameScore,
+    Hit,
+    json_values,
+    reasons,
+)
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import FORMATS, check_format, clock, subtitles, timelines
 from sureshot.media import excerpt
@@ -59,12 +67,7 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "written": [printable(path) for path in self.written],
-            "failed": reasons(self.failed),
-            "left_out": self.left_out,
-            "remark": self.remark,
-        }
+        return json_values(self, failed=reasons(self.failed))
 
 
 def export(

@@ -1,13 +1,13 @@
 """What an indexing run did, and how far it is."""
 
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sureshot.library.results import JSON_SCHEMA, reasons
+from sureshot.library.results import JSON_SCHEMA, json_values, reasons
 from sureshot.media.lines import TITLES, Source
-from sureshot.text import counted, duration, plain, printable, time_left
+from sureshot.text import counted, duration, plain, time_left
 
 
 @dataclass(slots=True, repr=False)
@@ -116,21 +116,17 @@ class Indexed:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        values = asdict(self)
+        values = json_values(
+            self,
+            schema=JSON_SCHEMA,
+            failed=reasons(self.failed),
+            notes=reasons(self.notes),
+            left_out=reasons(self.left_out),
+        )
         hidden = ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun")
         for name in (*hidden, "reading", "read_seconds", "to_read"):
             del values[name]
-        return {
-            "schema": JSON_SCHEMA,
-            **values,
-            "index": printable(self.index),
-            "failed": reasons(self.failed),
-            "notes": reasons(self.notes),
-            "left_out": reasons(self.left_out),
-            "unread": {source: round(seconds, 3) for source, seconds in self.unread.items()},
-            "seconds": round(self.seconds, 3),
-            "elapsed": round(self.elapsed, 3),
-        }
+        return values
 
     def __repr__(self) -> str:
         lines = [f"{plain(self.index)}: {self.summary}"]

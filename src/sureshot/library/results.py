@@ -4,7 +4,7 @@ import html
 import json
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -47,12 +47,32 @@ def absence(*, missing: bool, away: bool) -> str:
     return " (not there now)" if away else " (gone)" if missing else ""
 
 
-def _rounded(probability: float | None) -> float | None:
-    return None if probability is None else round(probability, 4)
+# Digits after the point that numbers of a name have in JSON; others have all.
+_DIGITS = {
+    **dict.fromkeys(("start", "end", "peak", "time", "at", "seconds", "elapsed", "unread"), 3),
+    **dict.fromkeys(("probability", "present", "right", "prior", "expected", "absent_below"), 4),
+    "score": 6,
+}
 
 
-def _span(start: float, end: float) -> dict[str, Any]:
-    return {"start": round(start, 3), "end": round(end, 3), "text": time_range(start, end)}
+def json_values(result: Any, **more: Any) -> dict[str, Any]:
+    """Plain values for JSON: ``more``, and the fields of a result that are not among them."""
+    names = [one.name for one in fields(result) if one.name not in more]
+    return more | {name: _plain_value(name, getattr(result, name)) for name in names}
+
+
+def _plain_value(name: str, value: Any) -> Any:
+    if hasattr(value, "to_dict"):
+        return value.to_dict()
+    if is_dataclass(value):
+        return json_values(value)
+    if isinstance(value, dict):
+        return {key: _plain_value(name, one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain_value(name, one) for one in value]
+    if isinstance(value, str | Path):
+        return printable(value)
+    return round(value, _DIGITS[name]) if name in _DIGITS and value is not None else value
 
 
 _PIECES = 3  # of a scene that are named
@@ -96,13 +116,7 @@ class Copy:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "id": video_id(self.path),
-            "path": printable(self.path),
-            "missing": self.missing,
-            "away": self.away,
-            **_span(self.start, self.end),
-        }
+        return json_values(self, id=video_id(self.path), text=time_range(self.start, self.end))
 
 
 _SAID = {"subtitles": "said in the subtitles", "picture": "text in the picture", "speech": "said"}
@@ -138,15 +152,7 @@ class LineMatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "source": self.source,
-            "text": printable(self.text),
-            "start": round(self.start, 3),
-            "end": round(self.end, 3),
-            "language": self.language,
-            "words": [printable(word) for word in self.words],
-            "said": self.said,
-        }
+        return json_values(self, said=self.said)
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +168,7 @@ class Piece:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return _span(self.start, self.end)
+        return json_values(self, text=time_range(self.start, self.end))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -288,34 +294,14 @@ class Hit:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "rank": self.rank,
-            "id": video_id(self.path),
-            "path": printable(self.path),
-            "missing": self.missing,
-            "away": self.away,
-            "date": self.date,
-            "date_from": self.date_from,
-            "frame_rate": self.frame_rate,
-            "start": round(self.start, 3),
-            "end": round(self.end, 3),
-            "peak": round(self.peak, 3),
-            "score": round(self.score, 6),
-            "probability": _rounded(self.probability),
-            "plausible": self.plausible,
-            "weak": self.weak,
-            "source": self.source,
-            "lines": [line.to_dict() for line in self.lines],
-            "text": {
-                "peak": timecode(self.peak),
-                "range": time_range(self.start, self.end),
-                "probability": self.percentage,
-                "scene": self.scene,
-            },
-            "copies": [copy.to_dict() for copy in self.copies],
-            "pieces": [piece.to_dict() for piece in self.pieces],
-            "frames": [{"time": round(f.time, 3), "score": round(f.score, 6)} for f in self.frames],
+        text = {
+            "peak": timecode(self.peak),
+            "range": time_range(self.start, self.end),
+            "probability": self.percentage,
+            "scene": self.scene,
         }
+        peak, weak = round(self.peak, 3), self.weak
+        return json_values(self, id=video_id(self.path), peak=peak, weak=weak, text=text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -336,8 +322,7 @@ class NameMatch:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        name = video_id(self.path) if self.videos is None else None
-        return asdict(self) | {"id": name, "path": printable(self.path)}
+        return json_values(self, id=video_id(self.path) if self.videos is None else None)
 
     @property
     def mark(self) -> str:
@@ -345,9 +330,6 @@ class NameMatch:
         if self.videos is not None:
             return f"/ ({counted(self.videos, 'video')})"
         return absence(missing=self.missing, away=self.away)
-
-
-_NUMBERS = "right", "prior", "expected", "absent_below"
 
 
 @dataclass(frozen=True, slots=True)
@@ -382,8 +364,7 @@ class Confidence:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        numbers = {name: round(getattr(self, name), 4) for name in _NUMBERS}
-        return asdict(self) | numbers
+        return json_values(self)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -560,26 +541,14 @@ class Answer(Sequence[Hit]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return {
-            "schema": JSON_SCHEMA,
-            "query": self.query,
-            "status": self.status,
-            "verdict": "".join(self.verdict) if self.hits else "",
-            "note": self.note,
-            "hint": self.hint,
-            "present": _rounded(self.present),
-            "answerable": self.answerable,
-            "confidence": None if self.confidence is None else self.confidence.to_dict(),
-            "unrated": self.unrated,
-            "model": self.model,
-            "searched": self.searched,
-            "seconds": round(self.seconds, 4),
-            "warnings": list(self.warnings),
-            "typed": self.typed,
-            "names": [name.to_dict() for name in self.names],
-            "names_found": self.names_found,
-            "hits": [hit.to_dict() for hit in self.hits],
-        }
+        return json_values(
+            self,
+            schema=JSON_SCHEMA,
+            verdict="".join(self.verdict) if self.hits else "",
+            note=self.note,
+            hint=self.hint,
+            seconds=round(self.seconds, 4),
+        )
 
     def __repr__(self) -> str:
         hits = counted(len(self), "hit")
@@ -595,24 +564,32 @@ class Answer(Sequence[Hit]):
         said += [f"note: {plain(w)}" for w in self.warnings]
         return "\n".join([head, *said, *self.name_rows(), *rows])
 
+    def table(self, *, dated: bool = False) -> tuple[list[str], list[list[str]]]:
+        """Names of columns, and the cells of each hit in them, for people; the video comes last."""
+        known = self.has_percentages
+        dates = ["date", "date from"] if dated else []
+        names = ["", "best at", *(["right"] if known else []), "time", "score", *dates]
+        rows = [
+            [
+                str(hit.rank),
+                timecode(hit.peak),
+                *([hit.percentage] if known else []),
+                time_range(hit.start, hit.end),
+                f"{hit.score:z.3f}",
+                *([hit.date[:10], hit.date_from] if dated else []),
+            ]
+            for hit in self.hits
+        ]
+        return names, rows
+
     def _repr_html_(self) -> str:
         """A table for notebooks."""
         head = f"{html.escape(plain(self.query))}</b> · {counted(self.searched, 'window')}"
-        known = self.has_percentages
-        rows = [
-            (
-                str(h.rank),
-                timecode(h.peak),
-                *([h.percentage] if known else []),
-                time_range(h.start, h.end),
-                f"{h.score:z.3f}",
-                _named(h),
-            )
-            for h in self.hits
-        ]
-        columns = ("", "best at", *(["right"] if known else []), "time", "score", "video")
+        names, cells = self.table()
+        rows = [[*row, _named(hit)] for row, hit in zip(cells, self.hits, strict=True)]
         said = self.status if self.confidence is None else html.escape("".join(self.verdict))
-        return _html(f"{head} · {said}", columns, rows, [*self.warnings, *self.name_rows()])
+        notes = [*self.warnings, *self.name_rows()]
+        return _html(f"{head} · {said}", [*names, "video"], rows, notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -661,24 +638,9 @@ class Descriptions(Sequence[Description]):
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        texts = [
-            {
-                "rank": d.rank,
-                "text": d.text,
-                "score": round(d.score, 6),
-                "lines": [line.to_dict() for line in d.lines],
-            }
-            for d in self.ranked
-        ]
-        return {
-            "schema": JSON_SCHEMA,
-            "video": printable(self.video),
-            "at": self.at if self.at is None else round(self.at, 3),
-            "status": self.status,
-            "model": self.model,
-            "warnings": list(self.warnings),
-            "texts": texts,
-        }
+        values = json_values(self, schema=JSON_SCHEMA)
+        values["texts"] = values.pop("ranked")
+        return values
 
     def __repr__(self) -> str:
         head = f"{plain(self.video)}: {counted(len(self), 'sentence')} ({self.status})"

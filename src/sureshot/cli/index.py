@@ -28,6 +28,7 @@ from sureshot.cli.terminal import (
     readers_may_leave,
     setting,
     short,
+    typed,
 )
 from sureshot.paths import absolute
 from sureshot.text import counted, duration, plain
@@ -138,30 +139,10 @@ def index(
     as_json: Json = False,
 ) -> int:
     """Make videos searchable. Run it again at any time: only what is new or changed costs time."""
-    is_new = not library.has_index(db)
+    given, is_new = typed(locals()), not library.has_index(db)
     with Bar(console(err=True), "looking for videos") as bar:
-        result = library.index(
-            paths,
-            db=db,
-            model=model,
-            device=device,
-            engine=engine,
-            frames=frames,
-            window=window,
-            scenes=scenes,
-            decode=decode,
-            frame_rate=frame_rate,
-            exclude=exclude or (),
-            include=include or (),
-            force=force,
-            prune=prune,
-            words=words,
-            speech=speech,
-            workers=workers,
-            ray=ray,
-            shard=shard,
-            progress=_shown_in(bar, _NEW if is_new and model is None else ""),
-        )
+        shown = _shown_in(bar, _NEW if is_new and model is None else "")
+        result = library.index(**given, progress=shown)
     with readers_may_leave():
         print_json(result.to_dict()) if as_json else _print(console(), result, paths)
     if result.interrupted:
@@ -289,7 +270,7 @@ def watch(
     engine: Engine = None,
 ) -> int:
     """Keep the index current with folders, until Ctrl-C: new, changed, moved and deleted videos."""
-    out = console()
+    given, out = typed(locals()), console()
 
     def say(sentence: str) -> None:
         out.print(Text(f"{time.strftime('%H:%M:%S')}  {plain(sentence)}", overflow="fold"))
@@ -303,18 +284,7 @@ def watch(
 
     with Bar(console(err=True), "looking for videos") as bar:
         is_new = model is None and not library.has_index(db)
-        library.watch(
-            paths,
-            db=db,
-            settle=settle,
-            every=every,
-            prune=prune,
-            started=started,
-            say=say,
-            model=model,
-            device=device,
-            engine=engine,
-            progress=_shown_in(bar, _NEW if is_new else ""),
-        )
+        shown = _shown_in(bar, _NEW if is_new else "")
+        library.watch(**given, started=started, say=say, progress=shown)
     say("Stopped; what is indexed is kept.")
     return 0

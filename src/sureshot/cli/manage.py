@@ -365,9 +365,9 @@ def calibrate(
     if (labels is not None) + (reference is not None) + show_card + forget > 1:
         raise MistypedError("Give one of: --labels, --reference, --show, --forget.")
     other: dict[str, Any] = {"protocol": protocol, "videos": videos, "ids": ids, "label": label}
+    other |= {"experts": experts, "cache": cache}
     if reference is None:
-        read = {"root": root, "split": split != "val", "experts": experts, "cache": cache}
-        refuse_without("--reference PLACE", **read, **other)
+        refuse_without("--reference PLACE", root=root, split=split != "val", **other)
     else:
         refuse_without("--labels FILE", skip_unknown=skip_unknown)
     if show_card or forget:
@@ -383,16 +383,9 @@ def calibrate(
         else:
             from sureshot import research
 
+            named = absolute_model(model) if model else library.status(db).settings.model
             done = research.calibrate(
-                absolute_model(model) if model else library.status(db).settings.model,
-                reference,
-                root,
-                split=split,
-                **other,
-                experts=experts,
-                cache=cache,
-                **result,
-                progress=bar,
+                named, reference, root, split=split, **other, **result, progress=bar
             )
     if as_json:
         return print_json(done.to_dict())

@@ -26,6 +26,7 @@ from sureshot.cli.terminal import (
     print_json,
     print_result,
     setting,
+    typed,
 )
 from sureshot.paths import absolute_model, expand
 from sureshot.text import counted, plain
@@ -79,12 +80,11 @@ def _calls(name: str, *shared: Callable[..., None]) -> Callable[..., Callable[..
 
     def command_of(own: Callable[..., None]) -> Callable[..., int]:
         @wraps(own)
-        def command(as_json: bool, **typed: Any) -> int:
+        def command(as_json: bool, **given: Any) -> int:
             from sureshot import research
 
-            given = {option: value for option, value in typed.items() if value is not None}
             with Bar(console(err=True)) as bar:
-                result = getattr(research, name)(**given, progress=bar)
+                result = getattr(research, name)(**typed(given), progress=bar)
             return print_result(result, as_json=as_json)
 
         first, *rest = inspect.signature(own).parameters.values()

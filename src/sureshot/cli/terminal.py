@@ -58,6 +58,11 @@ def argument(metavar: str, help: str, **more: Any) -> Any:
     return typer.Argument(metavar=metavar, help=help, readable=False, **more)
 
 
+def typed(given: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a command for the library, whose defaults what was left out has."""
+    return {name: v for name, v in given.items() if v is not None and name != "as_json"}
+
+
 def refuse_without(needed: str, **given: object) -> None:
     """Refuse options that were given and do nothing without another one."""
     for name in (name for name, value in given.items() if value):

@@ -130,7 +130,7 @@ def test_with_a_bank(banked, split, features):
     evaluated = ranking(banked.scorer, features)
     check(evaluated, searched(banked, split))
     searcher = open_index(banked.db, device="cpu")
-    found = [searcher.rivals(text)[1].background for text in TEXTS]
+    found = [about.background for _, about in searcher.rivals(TEXTS)]
     np.testing.assert_allclose(
         background(banked.scorer, features), np.concatenate(found), atol=TOLERANCE
     )

@@ -63,7 +63,7 @@ def test_a_model_without_percentages_learns_them_from_fifty_judgements(place, se
     half = calibrated(searcher, written(tmp_path / "half", place.labels[::2])).card
     said, right = [], []
     for one in place.labels[1::2]:
-        moments, about = searcher.rivals(one.query)
+        moments, about = next(searcher.rivals([one.query]))
         scores = np.array([[moment.score for moment in moments]], float)
         said.append(half.p_right(scores, about, results=1, prior=1)[1][0, 0])
         right.append(moments[0].path in one.relevant)
@@ -83,8 +83,8 @@ def test_many_judged_queries_are_searched_from_few_passes_over_the_index(
     calibrated(searcher, place.file)
     assert passes == [16] * 9 + [6]
     texts = [one.query for one in place.labels[:20]]
-    for text, (moments, about) in zip(texts, searcher.rivals_many(texts), strict=True):
-        alone, also = searcher.rivals(text)
+    for text, (moments, about) in zip(texts, searcher.rivals(texts), strict=True):
+        alone, also = next(searcher.rivals([text]))
         assert [moment.path for moment in moments] == [moment.path for moment in alone]
         assert [m.score for m in moments] == pytest.approx([m.score for m in alone], abs=1e-6)
         assert (about.videos, about.words.tolist()) == (also.videos, also.words.tolist())
@@ -96,10 +96,10 @@ def test_searches_that_found_nothing_lower_the_percentages_of_a_model_without_an
     found = calibrated(searcher, written(tmp_path / "found", place.labels[:50])).card
     lost = []
     for one in place.labels[50:90]:
-        shown = searcher.rivals(one.query)[0][:3]
+        shown = next(searcher.rivals([one.query]))[0][:3]
         lost.append(label(one.query, [], [moment.path for moment in shown]))
     both = calibrated(searcher, written(tmp_path / "both", [*place.labels[:50], *lost])).card
-    moments, about = searcher.rivals(place.labels[50].query)
+    moments, about = next(searcher.rivals([place.labels[50].query]))
     scores = np.array([[moment.score for moment in moments]], float)
     assert both.p_first(scores, about)[0] < found.p_first(scores, about)[0] - 0.1
 
@@ -171,8 +171,8 @@ def card(place, searcher):
 @pytest.fixture
 def carded(card, monkeypatch):
     """The same index, whose model brings a card along."""
-    made = "sureshot.library.calibration.model_card"
-    monkeypatch.setattr(made, lambda name, fingerprint, bank: (card, ()))
+    made = "sureshot.library.calibration.find_card"
+    monkeypatch.setattr(made, lambda index, name, fingerprint, bank: (card, ()))
     return card
 
 
@@ -192,7 +192,7 @@ def test_what_is_judged_counts_by_its_times_too(searcher, carded, place, tmp_pat
     """The first hit is said to be wrong in its time, though its video is right."""
     labels = []
     for one in place.labels[:12]:
-        first = searcher.rivals(one.query)[0][0]
+        first = next(searcher.rivals([one.query]))[0][0]
         wrong = JudgedMoment(first.path, False, first.start, first.end)
         labels.append(Label(one.query, (wrong,)))
     own = calibrated(searcher, written(tmp_path / "labels", labels)).card.personal
@@ -203,7 +203,7 @@ def test_hits_by_words_say_nothing_about_pictures(searcher, carded, place, tmp_p
     """The words of twelve queries are right, whose best pictures are wrong; twelve are neither."""
     labels = []
     for number, one in enumerate(place.labels[:24]):
-        first = searcher.rivals(one.query)[0][0]
+        first = next(searcher.rivals([one.query]))[0][0]
         said = JudgedMoment(first.path, number < 12, 0.0, 1.0, source="subtitles")
         seen = JudgedMoment(first.path, False, first.start, first.end)
         labels.append(Label(one.query, (said, seen) if number < 12 else (said,)))

@@ -12,7 +12,7 @@ import pytest
 from sureshot.errors import ArgumentError, QueryError, StoreError
 from sureshot.library.catalog import has_index, remove, reset, status
 from sureshot.library.search import open_index
-from sureshot.library.video_list import VideoFilter, list_videos, video_values
+from sureshot.library.video_list import VideoFilter, video_values
 from sureshot.library.video_list import videos as listed
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
@@ -112,8 +112,8 @@ def names(listing):
 
 
 def test_pages_hold_every_video_once(store) -> None:
-    first = list_videos(store, limit=2)
-    last = list_videos(store, limit=2, after=first.after)
+    first = listed(store, limit=2)
+    last = listed(store, limit=2, after=first.after)
     assert (names(first), names(last), last.after, last.total) == (["a", "b"], ["c"], None, 3)
 
 
@@ -122,23 +122,23 @@ def test_the_newest_come_first_and_failed_ones_not_at_all(store, tmp_path) -> No
     os.utime(folder / "b.mp4", (2e9, 2e9))
     (folder / "d.mp4").write_text("no video")
     index(str(tmp_path / "db"), folder)
-    first = list_videos(store, limit=2, sort="date", failed=False)
+    first = listed(store, limit=2, sort="date", failed=False)
     assert first.videos[0].path.name == "b.mp4" and first.to_dict()["text"] == "3 videos, 3 s"
     store.remove([first.videos[1]])  # the next page begins behind it all the same
-    (last,) = list_videos(store, limit=2, sort="date", failed=False, after=first.after).videos
+    (last,) = listed(store, limit=2, sort="date", failed=False, after=first.after).videos
     assert {names(first)[1], last.path.name[0]} == {"a", "c"}
-    assert "d" in names(list_videos(store, limit=9, sort="date"))
+    assert "d" in names(listed(store, limit=9, sort="date"))
 
 
 def test_a_list_counts_the_videos_that_status_counts(db, videos) -> None:
     store = Store.open(db)
     for sort in ("path", "date"):
-        page = list_videos(store, limit=1, sort=sort)
+        page = listed(store, limit=1, sort=sort)
         assert (page.total, page.failed, page.seconds) == (2, 1, status(db).seconds)
         assert page.total == status(db).videos == store.count_videos()
         assert page.to_dict()["text"] == "2 videos, 3 s"
-    listed = list_videos(store, limit=9).videos
-    assert [record.path.name for record in listed] == ["a.mp4", "broken.mp4", "b.mp4"]
+    shown = listed(store, limit=9).videos
+    assert [record.path.name for record in shown] == ["a.mp4", "broken.mp4", "b.mp4"]
 
 
 def test_a_list_of_chosen_videos_counts_what_it_shows(films, tmp_path) -> None:
@@ -163,22 +163,22 @@ def test_a_failed_video_is_in_a_list_but_for_one_by_length(db, videos) -> None:
 
 
 def test_a_page_goes_on_behind_a_video_that_was_removed_meanwhile(store) -> None:
-    first = list_videos(store, limit=2)
+    first = listed(store, limit=2)
     store.remove([first.videos[1]])
-    assert names(list_videos(store, limit=2, after=first.after)) == ["c"]
+    assert names(listed(store, limit=2, after=first.after)) == ["c"]
 
 
 def test_a_name_in_no_encoding_is_listed(store) -> None:
-    first = list_videos(store, limit=3)
+    first = listed(store, limit=3)
     assert first.after is None
-    below = list_videos(store, limit=1, folder=first.videos[2].path)
+    below = listed(store, limit=1, folder=first.videos[2].path)
     assert below.to_dict()["videos"][0]["path"].endswith("c\ufffd.mp4")
 
 
 @pytest.mark.parametrize("after", ["%", "é", "A", "_w"])
 def test_a_cursor_from_elsewhere_is_told(store, after) -> None:
     with pytest.raises(QueryError, match="from no page"):
-        list_videos(store, limit=1, after=after)
+        listed(store, limit=1, after=after)
 
 
 def test_a_time_beyond_calendars_is_left_out() -> None:

@@ -53,7 +53,7 @@ def beside(place, card):
 def test_with_a_card_an_answer_has_its_probabilities(place, card):
     searcher = beside(place, card)
     answer = searcher.search("red", limit=20, merge_copies=False)
-    rivals, about = searcher.rivals("red")
+    rivals, about = next(searcher.rivals(["red"]))
     scores = np.array([[moment.score for moment in rivals]])
     _, expected = card.p_right(scores, about, results=None)
     assert answer.status != "not calibrated" and answer.confidence is not None
@@ -230,7 +230,7 @@ def said(card, scores, *hits, videos=9, background=None):
 
 
 def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
-    moments, about = beside(place, card).rivals("white and black blocks")
+    moments, about = next(beside(place, card).rivals(["white and black blocks"]))
     names = [moment.path.name for moment in moments]
     assert len({"tape.mp4", "copy.mp4"} & set(names)) == 1
     assert about.videos > len(names)
@@ -238,10 +238,10 @@ def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
 
 def test_who_names_one_of_two_copies_means_the_one_that_is_shown_too(place, card):
     searcher = beside(place, card)
-    (moment,) = [m for m in searcher.rivals("white and black blocks")[0] if m.copies]
+    (moment,) = [m for m in next(searcher.rivals(["white and black blocks"]))[0] if m.copies]
     for path in (moment.path, moment.copies[0].path):
         label = Label("white and black blocks", (JudgedMoment(path, True),), complete=True)
-        known = _judged(label, *searcher.rivals(label.query))
+        known = _judged(label, *next(searcher.rivals([label.query])))
         shown = known.scores == moment.score
         assert known.right[shown].max() == 1 and known.present
 

@@ -127,7 +127,7 @@ def test_a_shot_that_is_resumed_soon_is_one_moment(tmp_path):
     red = [hit for hit in answer if hit.score > 0.9]
     spans = [sorted((piece.start, piece.end) for piece in (hit, *hit.pieces)) for hit in red]
     assert sorted(spans) == [[at(0), at(8), at(16)], [at(52)]]
-    assert len(film.rivals("red")[0]) == len(answer)
+    assert len(next(film.rivals(["red"]))[0]) == len(answer)
     starts = [piece.start for hit in red for piece in hit.pieces]
     assert len(starts) == 2 and starts == sorted(starts)
 
@@ -456,7 +456,7 @@ def test_searching_loads_no_torch(library):
 )
 def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     from sureshot.files import CARD
-    from sureshot.library.confidence import model_card
+    from sureshot.library.confidence import find_card
     from sureshot.models.encoders.bundled import BundledEncoder
     from sureshot.store.index import Store
     from sureshot.store.rows import EncodedWindow, VideoRecord
@@ -478,7 +478,7 @@ def test_searching_with_the_bundled_model_loads_no_torch(tmp_path):
     said = [text for text in strange.warnings if text.startswith("No ")]
     assert ["zzzz" in text for text in said] == [True] and strange.verdict[0] == "No percentages"
     # Nor does a card that judgements have moved hold for other words.
-    card, _ = model_card(encoder.name, encoder.fingerprint, searcher.bank)
+    card, _ = find_card(None, encoder.name, encoder.fingerprint, searcher.bank)
     moved = Personal(queries=11, absent=0, right=0.5, before=0.4, after=0.5)
     save_card(replace(card, personal=moved), tmp_path / "index" / CARD)
     assert searcher.search("a red car").confidence.personal

@@ -7,7 +7,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from sureshot.errors import ModelError
-from sureshot.library.confidence import model_card
+from sureshot.library.confidence import find_card
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.models.hub_bank import BUNDLED, Bank, bank_of
@@ -103,5 +103,5 @@ def test_a_bundled_model_comes_with_one_and_with_a_calibration_card_of_it(name):
     np.testing.assert_allclose(np.linalg.norm(bank.texts.sentence, axis=1), 1, atol=2e-3)
     assert "train" in bank.source
     assert bank.frames.shape == (510, 1, encoder.dim) and bank.mask.all()
-    card, wrong = model_card(name, encoder.fingerprint, bank)
+    card, wrong = find_card(None, name, encoder.fingerprint, bank)
     assert card is not None and not wrong

@@ -83,13 +83,6 @@ def test_a_file_that_is_gone_or_could_not_be_indexed_is_told_of(desk, films) -> 
         desk.file(video_id(films / "broken.mp4"))
 
 
-def test_a_new_card_leaves_searches_under_way_alone(desk, films) -> None:
-    index(desk.options.db, films)
-    old = desk.searcher()
-    new = desk.reload_card()
-    assert new is not old and desk.searcher() is new and new.encoder is old.encoder
-
-
 class Asker:
     """A request whose sender may have gone."""
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from sureshot.errors import SureshotError, option, reason_of
 from sureshot.files import CARD
-from sureshot.library.confidence import model_card
+from sureshot.library.confidence import find_card
 from sureshot.library.labels import (
     Label,
     given_labels_of_index,
@@ -135,6 +135,8 @@ def forget(db: IndexPlace = None) -> bool:
         given_labels_of_index(store.location).unlink(missing_ok=True)
     except OSError as error:
         raise SureshotError(f"{file} cannot be deleted: {reason_of(error)}.") from None
+    if isinstance(db, Searcher):
+        db.refresh_card()
     return there
 
 
@@ -143,7 +145,7 @@ def _adapted(
 ) -> Calibration:
     """The card of the model, or what holds for any, moved towards judgements."""
     model, bank = searcher.encoder.fingerprint, searcher.bank
-    card, _ = model_card(searcher.encoder.name, model, bank)
+    card, _ = find_card(None, searcher.encoder.name, model, bank)
     given, labels = len(labels), [label for label in labels if not label.is_of_words]
     if len(labels) < (needed := fit.QUERIES if card is None else fit.JUDGED):
         words = given - len(labels)
@@ -155,7 +157,7 @@ def _adapted(
             f"{'' if card else other}."
         )
     known = []
-    found = searcher.rivals_many([label.query for label in labels])
+    found = searcher.rivals([label.query for label in labels])
     for number, (label, rivals) in enumerate(zip(labels, found, strict=True), 1):
         known.append(_judged(label, *rivals))
         progress.update("scored", number, len(labels))

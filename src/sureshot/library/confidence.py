@@ -7,6 +7,7 @@ the model. That of the index is asked first, since it was made on the library it
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 
@@ -22,17 +23,30 @@ from sureshot.trust.signals import RESULTS, QueryContext
 _LONGEST = 50  # moments of a list that somebody looks through, at most
 
 
-def find_card(
-    index: str, model: str, fingerprint: str, bank: Bank | None
-) -> tuple[Calibration | None, tuple[str, ...]]:
-    """The calibration card for an index and its model.
+FoundCard: TypeAlias = tuple[Calibration | None, tuple[str, ...]]
+
+
+def find_card(index: str | None, model: str, fingerprint: str, bank: Bank | None) -> FoundCard:
+    """The calibration card for an index and its model, or for a model alone.
 
     Returns:
         The card, if there is one; and what is wrong with cards that cannot be used.
     """
-    place = index_folder(index)
-    own = [] if place is None else [place / CARD]
-    return _first_usable([*own, *cards_of(model, fingerprint)], fingerprint, bank)
+    place = None if index is None else index_folder(index)
+    wrong: list[str] = []
+    for path in [*([] if place is None else [place / CARD]), *cards_of(model, fingerprint)]:
+        try:
+            if not path.exists():
+                continue
+            card = load_card(path)
+        except (SureshotError, OSError) as error:  # such as a folder that may not be entered
+            wrong.append(f"{plain(path)} cannot be used: {plain(str(error))}")
+            continue
+        odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
+        if not odd:
+            return card, tuple(wrong)
+        wrong += odd
+    return None, tuple(wrong)
 
 
 def card_stamp(index: str) -> tuple[int, ...]:
@@ -46,36 +60,10 @@ def card_stamp(index: str) -> tuple[int, ...]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def model_card(
-    model: str, fingerprint: str, bank: Bank | None
-) -> tuple[Calibration | None, tuple[str, ...]]:
-    """The calibration card of a model, if it has one; and what is wrong with those it has."""
-    return _first_usable(cards_of(model, fingerprint), fingerprint, bank)
-
-
 def cards_of(model: str, fingerprint: str) -> list[Path]:
     """Where a calibration card of a model may be: in its folder, and among those of this user."""
     home = home_of(model)
     return [*([home / CARD] if home else []), reference_card(fingerprint)]
-
-
-def _first_usable(
-    paths: Sequence[Path], fingerprint: str, bank: Bank | None
-) -> tuple[Calibration | None, tuple[str, ...]]:
-    wrong: list[str] = []
-    for path in paths:
-        try:
-            if not path.exists():
-                continue
-            card = load_card(path)
-        except (SureshotError, OSError) as error:  # such as a folder that may not be entered
-            wrong.append(f"{plain(path)} cannot be used: {plain(str(error))}")
-            continue
-        odd = card.mismatches(fingerprint, None if bank is None else bank.digest)
-        if not odd:
-            return card, tuple(wrong)
-        wrong += odd
-    return None, tuple(wrong)
 
 
 def judged(

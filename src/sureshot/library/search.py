@@ -39,7 +39,6 @@ from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
 from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import at_time, counted, other_script, plain, printable
-from sureshot.trust.card import Calibration
 from sureshot.trust.signals import QueryContext, word_counts
 
 if TYPE_CHECKING:
@@ -339,19 +338,18 @@ class Searcher:
         return video_list.videos(self.store, sort=sort, **wanted)
 
     def refresh_card(self) -> None:
-        """Look for the calibration card again, after one was made."""
-        # The stamp is the older of the two, so a card that is written meanwhile is read next time.
-        stamp = confidence.card_stamp(self.store.location)
-        found = confidence.find_card(
-            self.store.location, self.encoder.name, self.encoder.fingerprint, self.bank
-        )
-        self._found_card = stamp, found
+        """Look for the calibration card again, after one was made or deleted."""
+        self._found_card: tuple[Any, confidence.FoundCard] = None, (None, ())
 
-    def _current_card(self) -> tuple[Calibration | None, tuple[str, ...]]:
+    def _current_card(self) -> confidence.FoundCard:
         """The card as `find_card` returns it; another process may have written or deleted it."""
-        if confidence.card_stamp(self.store.location) != self._found_card[0]:
-            self.refresh_card()
-        return self._found_card[1]
+        # The stamp is the older of the two, so a card that is written meanwhile is read next time.
+        stamp, (known, found) = confidence.card_stamp(self.store.location), self._found_card
+        if known != stamp:
+            model, fingerprint = self.encoder.name, self.encoder.fingerprint
+            found = confidence.find_card(self.store.location, model, fingerprint, self.bank)
+            self._found_card = stamp, found
+        return found
 
     def learned_from(self) -> str:
         """What percentages are learned from, or why there are none."""
@@ -471,18 +469,13 @@ class Searcher:
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (replace(answer, seconds=seconds) for answer in answers)
 
-    def rivals(self, query: str) -> tuple[list[Moment], QueryContext]:
-        """The moments that a sentence may mean, best first, and what else percentages depend on.
+    def rivals(self, queries: Sequence[str]) -> Iterator[tuple[list[Moment], QueryContext]]:
+        """The moments that each sentence may mean, best first, and what else percentages depend on.
 
         Every moment of a library counts, also several of one film; those that show the same
         pictures as a better one do not. They depend on the query and the library alone, not on how
         many hits of them are shown, so a hit has the same percentage in every answer.
         """
-        (found,) = self.rivals_many([query])
-        return found
-
-    def rivals_many(self, queries: Sequence[str]) -> Iterator[tuple[list[Moment], QueryContext]]:
-        """What `rivals` gives for each of many sentences, sixteen from one pass over the index."""
         searched = self.store.count()
         for first in range(0, len(queries), _TOGETHER):
             texts = map(query_checks.clean, queries[first : first + _TOGETHER])

@@ -5,7 +5,7 @@ import csv
 import io
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
@@ -187,22 +187,44 @@ def videos(
     since: date | str | None = None,
     until: date | str | None = None,
     sort: str = "path",
+    limit: int | None = None,
+    after: str | None = None,
+    failed: bool = True,
 ) -> VideoPage:
     """All videos of an index, or those that fit, failed ones among them.
 
     Args:
         db: place of the index, or an open one; None is the default index of this user.
         sort: by ``path``, or by ``date``, the newest first.
+        limit: videos of a page, at least 1; None gives all of them.
+        after: ``after`` of the page before; None begins with the first video. Videos that came or
+            went in between shift no page.
+        failed: whether those that could not be indexed are listed too; they are counted anyway.
 
     The others are those of `Searcher.search`. Failed videos have no length that could fit.
     """
+    check_sort(sort, "path")
     store = db if isinstance(db, Store) else Store.open(index_place(db))
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    page = list_videos(store, limit=None, folder=wanted, sort=sort)
-    nothing = "" if wanted is None or page.videos else f"Nothing is indexed {said(wanted)}."
-    return replace(page, note=nothing or (wanted.note if isinstance(wanted, VideoSet) else ""))
+    key = newest_first if sort == "date" else _by_path
+    records = [one for one in store.videos() if is_selected(one, wanted)]
+    good, bad = split_failed(records)
+    shown = records if failed else good
+    ordered = shown if sort == "path" else sorted(shown, key=key)
+    last = None if after is None else _place(after)
+    left = ordered if last is None else [one for one in ordered if key(one) > last]
+    page = left[:limit]
+    nothing = "" if wanted is None or page else f"Nothing is indexed {said(wanted)}."
+    return VideoPage(
+        tuple(page),
+        total=len(good),
+        failed=len(bad),
+        seconds=sum((record.duration for record in good), 0.0),
+        after=_mark(key(page[-1])) if len(left) > len(page) else None,
+        note=nothing or (wanted.note if isinstance(wanted, VideoSet) else ""),
+    )
 
 
 def video_values(record: VideoRecord) -> dict[str, Any]:
@@ -220,39 +242,6 @@ def video_values(record: VideoRecord) -> dict[str, Any]:
         "reason": printable(record.reason),
         "note": printable(record.note),
     }
-
-
-def list_videos(
-    store: Store,
-    *,
-    limit: int | None,
-    after: str | None = None,
-    folder: Selection | None = None,
-    sort: str = "path",
-    failed: bool = True,
-) -> VideoPage:
-    """A page of the videos of an index.
-
-    Args:
-        limit: videos of a page, at least 1; None gives all of them.
-        after: ``after`` of the page before; None begins with the first video. Videos that came or
-            went in between shift no page.
-        folder: only these videos, see `Store.select`.
-        sort: by ``path``, or by ``date``, the newest first.
-        failed: whether those that could not be indexed are listed too; they are counted anyway.
-    """
-    check_sort(sort, "path")
-    key = newest_first if sort == "date" else _by_path
-    records = [r for r in store.videos() if is_selected(r, folder)]
-    good, bad = split_failed(records)
-    shown = records if failed else good
-    ordered = shown if sort == "path" else sorted(shown, key=key)
-    last = None if after is None else _place(after)
-    left = ordered if last is None else [r for r in ordered if key(r) > last]
-    page = left[:limit]
-    more = _mark(key(page[-1])) if len(left) > len(page) else None
-    seconds = sum((record.duration for record in good), 0.0)
-    return VideoPage(tuple(page), total=len(good), failed=len(bad), seconds=seconds, after=more)
 
 
 def split_failed(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], list[VideoRecord]]:

@@ -12,14 +12,13 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from sureshot.errors import QueryError, SureshotError
-from sureshot.library import calibration, catalog
+from sureshot.library import calibration, catalog, video_list
 from sureshot.library.clips import like_frame, like_photo, still
 from sureshot.library.judging import Judgements, current, judge_moments
 from sureshot.library.labels import JudgedMoment
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
 from sureshot.library.search import Searcher
-from sureshot.library.video_list import VideoFilter, list_videos, video_values
 from sureshot.media.discover import is_folder
 from sureshot.media.lines import Source
 from sureshot.paths import video_id
@@ -237,8 +236,8 @@ def videos(
     """The videos of the index."""
     store = session.store()
     folder = session.among(folder_of(chosen.folder))
-    wanted = VideoFilter(**asdict(chosen) | {"folder": folder}).videos(store)
-    page = list_videos(store, limit=limit, after=cursor, folder=wanted, sort=sort, failed=failed)
+    wanted = asdict(chosen) | {"folder": folder, "sort": sort, "failed": failed}
+    page = video_list.videos(store, limit=limit, after=cursor, **wanted)
     return page.to_dict() | {"next": page.after}
 
 
@@ -246,7 +245,7 @@ def videos(
 @queued("searches")
 def video(session: SessionOf, name: Id) -> dict[str, Any]:
     """One video."""
-    return video_values(session.video(name))
+    return video_list.video_values(session.video(name))
 
 
 class SaidLine(BaseModel):
@@ -397,7 +396,7 @@ class Learner:
                 if not self.is_learning:
                     return
             try:
-                done = calibration.calibrate(db=self._session.reload_card())
+                done = calibration.calibrate(db=self._session.searcher())
                 self.text = repr(done).splitlines()[1] if done.card.personal else repr(done)
             except SureshotError as error:
                 self.text = str(error)
@@ -484,6 +483,6 @@ def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
 @queued("searches")
 def forget(session: SessionOf, learner: LearnerOf) -> LearnedReply:
     """Forget what was learned from your judgements, and go back to the model's calibration."""
-    forgotten, learner.text = calibration.forget(session.searcher()), ""
-    learned_from = session.reload_card().learned_from()
-    return LearnedReply(learned_from=learned_from, forgotten=forgotten)
+    searcher = session.searcher()
+    forgotten, learner.text = calibration.forget(searcher), ""
+    return LearnedReply(learned_from=searcher.learned_from(), forgotten=forgotten)

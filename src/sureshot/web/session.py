@@ -201,15 +201,6 @@ class Session:
                 )
             return self._searcher
 
-    def reload_card(self) -> Searcher:
-        """The same index with its calibration card read again; running searches keep theirs."""
-        old = self.searcher()
-        new = Searcher(old.store, old.encoder)
-        with self._opening:
-            if self._searcher is old:
-                self._searcher = new
-        return new
-
     def store(self) -> Store:
         """The index without its model."""
         searcher = self._searcher

@@ -21,7 +21,7 @@ from sureshot.paths import absolute
 from sureshot.store import remote
 from sureshot.web.jobs import Roots
 from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.buckets import SECRET, TOKEN, Bucket
 from tests.media.test_subtitles import with_tracks
 from tests.small_library import Library
@@ -413,7 +413,7 @@ def test_a_server_notices_that_another_index_is_in_the_place(films: Bucket, monk
     monkeypatch.setattr(remote, "_FRESH", 0.0)
     db = "s3://films/renewed"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
-    desk = Session(ServeOptions(db=db), refresh=0)
+    desk = Session(db=db, refresh=0)
     first = desk.searcher()
     assert (desk.searcher(), len(first.search("red"))) == (first, 1)
     assert command(["reset", "--db", db, "--yes"]) == 0
@@ -432,7 +432,7 @@ def test_a_page_may_index_a_bucket_and_no_other(films: Bucket, tmp_path) -> None
     for unknown, reason in (("films/nothing", "There is no folder"), ("other", "no such bucket")):
         with pytest.raises(ArgumentError, match=reason):
             Roots([f"s3://{unknown}"])
-    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="tiny"))
+    desk = Session(db=str(tmp_path / "db"), model="tiny")
     app = app_of(desk, ClipCache(tmp_path / "clips"), None, absolute("s3://films/my films"))
     with TestClient(app, base_url=HERE, headers=ALLOWED) as page:
         top = page.get("/api/folders").json()["folders"][0]["path"]
@@ -454,7 +454,7 @@ def test_a_page_may_index_a_bucket_and_no_other(films: Bucket, tmp_path) -> None
 def test_the_page_finds_shows_and_plays_what_lies_in_a_bucket(films, library, tmp_path) -> None:
     db = "s3://films/served"
     sureshot.index("s3://films/my films/red.mp4", db=db, **MADE)
-    desk = Session(ServeOptions(db=db))
+    desk = Session(db=db)
     with TestClient(app_of(desk, ClipCache(tmp_path / "clips")), base_url=HERE) as page:
         (hit,) = page.get("/api/search?q=red").json()["hits"]
         assert (hit["path"], hit["missing"]) == ("s3://films/my films/red.mp4", False)

@@ -13,7 +13,7 @@ import sureshot
 from sureshot.cli.app import run
 from sureshot.errors import SureshotError, masked
 from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
 
@@ -81,7 +81,7 @@ def test_calls_and_the_page_refuse_them_too(library: Library, tmp_path: Path) ->
             with pytest.raises(SureshotError, match="has credentials in it") as refused:
                 call()
             assert SECRET not in str(refused.value) and "AWS_PROFILE" in str(refused.value)
-    desk = Session(ServeOptions(db=library.db))
+    desk = Session(db=library.db)
     with TestClient(app_of(desk, ClipCache(tmp_path / "clips")), base_url=HERE) as page:
         for address in ADDRESSES:
             answer = page.get("/api/search", params={"q": "red", "folder": address})

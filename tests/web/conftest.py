@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.paths import ROOT
 from tests.small_library import Library
 from tests.web.visitor import HERE, app_of
@@ -28,7 +28,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def desk(library: Library) -> Iterator[Session]:
     """The small library, open for all tests, which leave it as it is."""
-    desk = Session(ServeOptions(db=library.db))
+    desk = Session(db=library.db)
     yield desk
     desk.close()
 

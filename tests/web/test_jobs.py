@@ -15,7 +15,7 @@ from sureshot.web.index_worker import Worker
 from sureshot.web.jobs import Jobs, JobValues, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.schema import BusyError, NotFoundError
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.clips import coloured
 from tests.web.visitor import ALLOWED, HERE, app_of
 
@@ -63,7 +63,7 @@ def jobs(tmp_path):
     for number in range(2):
         coloured(tmp_path / "v" / f"{number}.mp4", ["red"], seconds=1, rate=5)
     (tmp_path / "v" / "broken.mp4").write_text("no video")
-    jobs = Jobs(Session(ServeOptions(db=str(tmp_path / "db"), model="tiny")))
+    jobs = Jobs(Session(db=str(tmp_path / "db"), model="tiny"))
     yield jobs
     jobs.close()
 
@@ -146,7 +146,7 @@ def empty(tmp_path):
     """A server without an index, and a folder of videos below its root."""
     (tmp_path / "root" / "v").mkdir(parents=True)
     coloured(tmp_path / "root" / "v" / "a.mp4", ["red"], seconds=1, rate=5)
-    desk = Session(ServeOptions(db=str(tmp_path / "db"), model="tiny"))
+    desk = Session(db=str(tmp_path / "db"), model="tiny")
     jobs = Jobs(desk)
     app = app_of(desk, ClipCache(tmp_path / "films"), jobs, tmp_path / "root")
     with TestClient(app, base_url=HERE) as client:

@@ -26,7 +26,7 @@ from PIL import Image
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.paths import video_id
 from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.cli.terminal import COMMAND
 from tests.clips import coloured
 from tests.small_library import Library, index
@@ -48,7 +48,7 @@ def talk_here(db: str | Path, visit: Callable[[Any], Awaitable[None]], **options
     from sureshot.web.mcp_server import make_mcp
 
     within = options.pop("roots", ())
-    session = Session(ServeOptions(db=str(db), **options), within=within)
+    session = Session(db=str(db), **options, within=within)
     with tempfile.TemporaryDirectory() as films:
         talk(make_mcp(session, ClipCache(Path(films))), visit)
     session.close()

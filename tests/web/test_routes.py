@@ -21,7 +21,7 @@ from sureshot.paths import video_id
 from sureshot.trust.card import save_card
 from sureshot.web import routes
 from sureshot.web.media import ClipCache
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.clips import coloured
 from tests.small_library import index
 from tests.trust.worlds import world
@@ -364,7 +364,7 @@ def test_links_lead_out_of_no_root(tmp_path) -> None:
     (site / "frames" / "1.png").unlink()
     (site / "frames" / "1.png").symlink_to(private / "frames" / "1.png")
     outside = [site / "swapped.mp4", site / "frames", *shown]
-    session = Session(ServeOptions(db=str(tmp_path / "db")), within=[site])
+    session = Session(db=str(tmp_path / "db"), within=[site])
     with TestClient(app_of(session, ClipCache(tmp_path / "films")), base_url=HERE) as client:
         assert client.get(f"/api/thumbnail/{video_id(site / 'own.mp4')}").status_code == 200
         for path in outside:
@@ -403,7 +403,7 @@ def test_where_nothing_is_hidden_answers_are_those_without_a_root(tmp_path) -> N
         (tmp_path / name).mkdir()
     coloured(tmp_path / "in" / "a.mp4", ["red"], seconds=1, rate=5)
     index(str(tmp_path / "db"), tmp_path / "in")
-    session = Session(ServeOptions(db=str(tmp_path / "db")), within=[tmp_path / "in"])
+    session = Session(db=str(tmp_path / "db"), within=[tmp_path / "in"])
     assert session.among(None) is None  # a set of many ids would take longer than the search
     coloured(tmp_path / "in" / "b.mp4", ["red"], seconds=1, rate=5)
     index(str(tmp_path / "db"), tmp_path / "in")

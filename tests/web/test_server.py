@@ -25,7 +25,7 @@ from sureshot.paths import video_id
 from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.server import _address, make_app, run_server
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 from tests.clips import coloured
 from tests.paths import ROOT
 from tests.small_library import index
@@ -151,25 +151,25 @@ def test_without_a_token_every_account_of_this_machine_is_let_in(library, tmp_pa
 
 def test_what_others_can_reach_needs_a_password(tmp_path) -> None:
     with pytest.raises(ArgumentError, match="others in your network"):
-        run_server(ServeOptions(), host="0.0.0.0")
+        run_server(host="0.0.0.0")
     with pytest.raises(ArgumentError, match=r"With --name films\.example others"):
-        run_server(ServeOptions(), names=["films.example"])
+        run_server(names=["films.example"])
     for name in ("https://films.example", "films.example:8443", "."):
         with pytest.raises(ArgumentError, match="is no name of a host"):
-            run_server(ServeOptions(), names=[name])
+            run_server(names=[name])
     file = tmp_path / "password"
     file.write_text("long enough\n")
     for mode in (0o644, 0o640, 0o604):
         file.chmod(mode)
         with pytest.raises(ArgumentError, match="chmod 600 "):
-            run_server(ServeOptions(), host="0.0.0.0", password_file=file)
+            run_server(host="0.0.0.0", password_file=file)
     file.chmod(0o600)
     for text in ("", "short\n", "\nlong enough"):
         file.write_text(text)
         with pytest.raises(ArgumentError, match="fewer than 8 letters"):
-            run_server(ServeOptions(), host="0.0.0.0", password_file=file)
+            run_server(host="0.0.0.0", password_file=file)
     with pytest.raises(ArgumentError, match="cannot be read: no such file"):
-        run_server(ServeOptions(), host="0.0.0.0", password_file=tmp_path / "none")
+        run_server(host="0.0.0.0", password_file=tmp_path / "none")
 
 
 def test_a_proxy_has_a_name_and_nobody_chooses_where_he_asks_from(library, tmp_path) -> None:
@@ -200,7 +200,7 @@ def test_a_port_that_is_taken_is_told() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(SureshotError, match=f"port {port}: address already in use"):
-            run_server(ServeOptions(), port=port)
+            run_server(port=port)
 
 
 HURRIED = """
@@ -296,7 +296,7 @@ def two(tmp_path):
         coloured(folder / f"{name}.mp4", [name], seconds=1, rate=5)
     written("mpeg4", folder)
     index(str(tmp_path / "db"), folder)
-    desks = [Session(ServeOptions(db=str(tmp_path / "db")), refresh=0) for _ in range(2)]
+    desks = [Session(db=str(tmp_path / "db"), refresh=0) for _ in range(2)]
     apps = [app_of(desk, ClipCache(tmp_path / "films")) for desk in desks]
     with TestClient(apps[0], base_url=HERE) as one, TestClient(apps[1], base_url=HERE) as other:
         yield one, other, folder

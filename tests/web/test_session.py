@@ -12,7 +12,7 @@ from sureshot.errors import QueryError, StoreError, VideoError
 from sureshot.library.search import Searcher, open_index
 from sureshot.paths import video_id
 from sureshot.web.schema import BusyError, FileGoneError, NotFoundError
-from sureshot.web.session import SearchBatcher, ServeOptions, Session, WorkQueue
+from sureshot.web.session import SearchBatcher, Session, WorkQueue
 from tests.clips import coloured
 from tests.small_library import index
 
@@ -30,7 +30,7 @@ def films(tmp_path):
 
 @pytest.fixture
 def desk(tmp_path):
-    desk = Session(ServeOptions(db=str(tmp_path / "db")))
+    desk = Session(db=str(tmp_path / "db"))
     yield desk
     desk.close()
 
@@ -38,33 +38,33 @@ def desk(tmp_path):
 def test_an_index_may_come_later_and_be_replaced(desk, films, tmp_path) -> None:
     with pytest.raises(StoreError, match="no index"):
         desk.searcher()
-    index(desk.options.db, films)
+    index(desk.opening["db"], films)
     first = desk.searcher()
     assert desk.searcher() is first and len(first.search("red")) == 2
     assert desk.store() is first.store
-    shutil.rmtree(desk.options.db)
+    shutil.rmtree(desk.opening["db"])
     with pytest.raises(StoreError, match="no index"):
         desk.searcher()
-    index(desk.options.db, films / "a.mp4")
+    index(desk.opening["db"], films / "a.mp4")
     assert desk.searcher() is not first and len(desk.searcher().search("red")) == 1
 
 
 def test_new_videos_are_found_and_removed_ones_are_not(desk, films) -> None:
-    desk = Session(desk.options, refresh=0)
-    index(desk.options.db, films / "a.mp4")
+    desk = Session(**desk.opening, refresh=0)
+    index(desk.opening["db"], films / "a.mp4")
     for name in ("0" * 32, video_id(films / "b.mp4"), str(films / "a.mp4"), "../a.mp4", ""):
         with pytest.raises(NotFoundError):
             desk.video(name)
-    index(desk.options.db, films / "b.mp4")
+    index(desk.opening["db"], films / "b.mp4")
     assert desk.video(video_id(films / "b.mp4")).path == films / "b.mp4"
-    sureshot.library.catalog.remove([films / "b.mp4"], db=desk.options.db)
+    sureshot.library.catalog.remove([films / "b.mp4"], db=desk.opening["db"])
     with pytest.raises(NotFoundError):
         desk.video(video_id(films / "b.mp4"))
 
 
 def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> None:
-    desk = Session(desk.options, refresh=1000)  # no read takes so long
-    index(desk.options.db, films)
+    desk = Session(**desk.opening, refresh=1000)  # no read takes so long
+    index(desk.opening["db"], films)
     store, reads = desk.searcher().store, []
     read = store.videos
     monkeypatch.setattr(store, "videos", lambda: reads.append(1) or read())
@@ -75,7 +75,7 @@ def test_made_up_ids_do_not_make_it_read_on_and_on(desk, films, monkeypatch) -> 
 
 
 def test_a_file_that_is_gone_or_could_not_be_indexed_is_told_of(desk, films) -> None:
-    index(desk.options.db, films)
+    index(desk.opening["db"], films)
     (films / "a.mp4").unlink()
     with pytest.raises(FileGoneError, match=r"a\.mp4 is gone"):
         desk.file(video_id(films / "a.mp4"))

@@ -11,7 +11,7 @@ from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.security import CHANGES
 from sureshot.web.server import make_app
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 
 HERE = "http://127.0.0.1:8460"
 ALLOWED = {CHANGES: "1"}
@@ -26,7 +26,7 @@ def app_of(desk: Session, cache: ClipCache, jobs: Jobs | None = None, *roots: Pa
 @contextlib.contextmanager
 def visiting(db: object, films: Path, **options: str) -> Iterator[TestClient]:
     """Asks a server of an index of its own."""
-    session = Session(ServeOptions(db=str(db), **options))
+    session = Session(db=str(db), **options)
     try:
         with TestClient(app_of(session, ClipCache(films)), base_url=HERE) as client:
             yield client

@@ -224,7 +224,6 @@ def serve(
     compute_alone()
     from sureshot.web.security import is_loopback
     from sureshot.web.server import run_server
-    from sureshot.web.session import ServeOptions
 
     if ("%" in host or "/" in host) or not host.strip():
         raise MistypedError(f"--host is {host!r}; give a name or an address, such as 127.0.0.1.")
@@ -247,9 +246,10 @@ def serve(
         if open_page:
             typer.launch(once)
 
-    options = ServeOptions(db=db, model=model, device=device)
     run_server(
-        options,
+        db=db,
+        model=model,
+        device=device,
         host=host,
         port=port,
         names=names or (),
@@ -282,10 +282,10 @@ def mcp(
     from sureshot.web.jobs import Roots
     from sureshot.web.mcp_server import run_mcp
     from sureshot.web.media import ClipCache
-    from sureshot.web.session import ServeOptions, Session
+    from sureshot.web.session import Session
 
-    options = ServeOptions(db=db, model=model, device=device)
-    run_mcp(Session(options, within=Roots(roots or ()).paths), ClipCache(films_dir()))
+    session = Session(db=db, model=model, device=device, within=Roots(roots or ()).paths)
+    run_mcp(session, ClipCache(films_dir()))
     _leave()
     return 0
 

@@ -9,7 +9,6 @@ import sys
 import threading
 import unicodedata
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -96,7 +95,7 @@ class Jobs:
             self._job = JobValues(state="running", folders=names)
             self.version += 1
             bounds = None if roots is None else [os.fspath(root) for root in roots]
-            request = {"folders": names, "roots": bounds, **asdict(self._session.options)}
+            request = {"folders": names, "roots": bounds, **self._session.opening}
             self._write(json.dumps(request))
         threading.Thread(target=self._read, args=(process,), daemon=True).start()
 

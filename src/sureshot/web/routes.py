@@ -73,6 +73,23 @@ class SearchOptions(ChosenVideos):
     merge_copies: Annotated[bool, field("Show near-copies as one hit.")] = True
 
 
+@dataclass(frozen=True, slots=True)
+class SentenceOptions(SearchOptions):
+    """The options of a search for a sentence."""
+
+    coverage: Annotated[
+        float, field("Target chance that the plausible hits contain a match.", gt=0, lt=1)
+    ] = 0.9
+    min: Annotated[float, field("Leave out hits that are less likely right.", ge=0, lt=1)] = 0.0
+    correct: Annotated[
+        bool, field("Replace misspelt words by the nearest that the model knows.")
+    ] = True
+    prior: Annotated[
+        float | None, field("Share of searches that are for what is in the index.", gt=0, le=1)
+    ] = None
+    present: Annotated[bool, field("It is known to be in the index: count that in.")] = False
+
+
 Options = Annotated[SearchOptions, Depends()]
 router = APIRouter()
 
@@ -82,25 +99,13 @@ async def search(
     request: Request,
     session: SessionOf,
     q: Annotated[str, field("What to look for, in a sentence.", max_length=100_000)],
-    options: Options,
+    options: Annotated[SentenceOptions, Depends()],
     cursor: Cursor = None,
-    coverage: Annotated[
-        float, field("Target chance that the plausible hits contain a match.", gt=0, lt=1)
-    ] = 0.9,
-    min: Annotated[float, field("Leave out hits that are less likely right.", ge=0, lt=1)] = 0.0,
-    correct: Annotated[
-        bool, field("Replace misspelt words by the nearest that the model knows.")
-    ] = True,
-    prior: Annotated[
-        float | None, field("Share of searches that are for what is in the index.", gt=0, le=1)
-    ] = None,
-    present: Annotated[bool, field("It is known to be in the index: count that in.")] = False,
 ) -> Response:
     """Moments that a sentence describes, best first."""
 
     def find(searcher: Searcher, **wanted: Any) -> Answer:
-        wanted |= {"coverage": coverage, "min": min, "prior": prior, "present": present}
-        return session.batcher.search(searcher, q, correct=correct, **wanted)
+        return session.batcher.search(searcher, q, **wanted)
 
     return await _page(request, session, session.searches, find, options, cursor)
 
@@ -287,7 +292,7 @@ def remove(
 ) -> RemovedReply:
     """Remove a video from the index. Its file is not touched."""
     path = session.video(name).path
-    removed = catalog.remove([path], db=session.options.db, exclude=exclude, alone=True)
+    removed = catalog.remove([path], db=session.store(), exclude=exclude, alone=True)
     session.forget_videos()
     return RemovedReply(removed=removed)
 

@@ -30,7 +30,7 @@ from sureshot.web.jobs import Jobs, Roots
 from sureshot.web.media import ClipCache
 from sureshot.web.schema import HANDLERS, check_fields, errors
 from sureshot.web.security import SecurityMiddleware, is_loopback, own_names
-from sureshot.web.session import ServeOptions, Session
+from sureshot.web.session import Session
 
 _PAGE = Path(__file__).parent / "page"
 _FILES = {
@@ -177,7 +177,6 @@ class _Server(uvicorn.Server):
 
 
 def run_server(
-    options: ServeOptions,
     *,
     host: str = "127.0.0.1",
     port: int | None = None,
@@ -186,12 +185,13 @@ def run_server(
     with_token: bool = True,
     roots: Sequence[str | Path] = (),
     ready: Callable[[str, str], None] = lambda address, once: None,
+    **opening: Any,
 ) -> None:
     """Serve an index, which need not be there yet, until Ctrl-C or SIGTERM.
 
-    The options are those of `sureshot serve`; the port None is 8460, or any if that is taken, and
-    a password takes the place of the token. ``ready`` is called once the page answers, with its
-    address and one that works once.
+    The options are those of `sureshot serve`, and of `sureshot.open_index`; the port None is 8460,
+    or any if that is taken, and a password takes the place of the token. ``ready`` is called once
+    the page answers, with its address and one that works once.
     """
     password = "" if password_file is None else _password(Path(password_file))
     for name in names:
@@ -210,7 +210,7 @@ def run_server(
     secret, once = (
         secrets.token_urlsafe(24) if with_token and not password else "" for _ in range(2)
     )
-    session = Session(options, within=roots)
+    session = Session(within=roots, **opening)
     jobs = Jobs(session)
     app = make_app(
         session,

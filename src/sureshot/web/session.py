@@ -11,7 +11,6 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
@@ -149,28 +148,22 @@ class SearchBatcher:
                     answer.set_result(one)
 
 
-@dataclass(frozen=True, slots=True)
-class ServeOptions:
-    """Which index is served, and how; as the options of the same names of `sureshot search`."""
-
-    db: str | None = None
-    model: str | None = None
-    device: str | None = None
-
-
 class Session:
     """The open index, which need not be there yet, and the threads.
 
     Args:
         within: folders; what is not at or below one, links followed, is not shown. Empty: all is.
         refresh: seconds for which the list of videos is not read again.
+        opening: ``db``, ``model`` and ``device`` as of `sureshot.open_index`.
     """
 
     def __init__(
-        self, options: ServeOptions, *, within: Sequence[str | Path] = (), refresh: float = 2.0
+        self, *, within: Sequence[str | Path] = (), refresh: float = 2.0, **opening: str | None
     ) -> None:
-        index_place(options.db)  # one that no index can have is refused before anything is served
-        self.options = options
+        self.opening = opening
+        index_place(
+            opening.get("db")
+        )  # one that no index can have is refused before anything is served
         self.closing = False
         cores = os.cpu_count() or 2
         # What opens videos has threads of its own: it is what may hang.
@@ -196,9 +189,7 @@ class Session:
             if self._searcher is None or self._is_replaced(self._searcher.store):
                 self._searcher = None
                 self.forget_videos()
-                self._searcher = open_index(
-                    self.options.db, model=self.options.model, device=self.options.device
-                )
+                self._searcher = open_index(**self.opening)
             return self._searcher
 
     def store(self) -> Store:
@@ -206,7 +197,7 @@ class Session:
         searcher = self._searcher
         if searcher is not None and (searcher.store.is_remote or not searcher.store.is_replaced()):
             return searcher.store
-        return Store.open(index_place(self.options.db))
+        return Store.open(index_place(self.opening.get("db")))
 
     def video(self, name: str) -> VideoRecord:
         """The indexed video of an id."""
@@ -256,7 +247,8 @@ class Session:
 
     def status(self) -> Contents:
         """What the index holds, of what may be shown."""
-        return catalog.status(self.options.db, within=self._inside(None) if self._within else None)
+        within = self._inside(None) if self._within else None
+        return catalog.status(self.opening.get("db"), within=within)
 
     def file(self, name: str) -> VideoRecord:
         """The indexed video of an id, whose file is there and may be played."""

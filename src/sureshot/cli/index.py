@@ -215,7 +215,7 @@ def _print_words(out: Console, result: "Indexed") -> None:
     from sureshot.media.lines import SOURCES, TITLES, cost
 
     for source in SOURCES:
-        if videos := result.worded.get(source, 0):
+        if videos := result.worded.get(source):
             new = result.lines.get(source, 0)
             have = "has" if videos == 1 else "have"
             read = f" ({counted(new, 'new line')})" if new else ""

@@ -66,8 +66,7 @@ def parts(
         frames: frame vectors in the order of time, compared at unit length.
         lasting: seconds that each frame stands for, above 0.
         price: what a part costs, as `price_of` works it out.
-        shortest: seconds; parts are shorter only where nothing else is possible.
-        longest: seconds; longer is only a frame that stands for more.
+        shortest, longest: seconds, left only where nothing else is possible.
 
     References:
         Harchaoui and Cappé 2007, Retrospective Multiple Change-Point Estimation with Kernels, with
@@ -160,11 +159,8 @@ def by_scene(
 ) -> list[EncodedWindow]:
     """Windows of one video parted where its frames say that the scene changes.
 
-    Args:
-        windows: in the order of time, at least one; each with whether it goes on with the scene of
-            the one before it, as far as colours tell.
-        longest: seconds a window may last.
-        max_frames: frames of a window; of more, as many evenly over it are kept.
+    They come in the order of time, each with whether it goes on with the scene of the one before
+    it, as far as colours tell. Of more than ``max_frames`` as many evenly over a window are kept.
     """
     firsts = [row for row, (_, goes_on) in enumerate(windows) if not (row and goes_on)]
     ranges = pairwise([*firsts, len(windows)])
@@ -254,7 +250,6 @@ def encode_videos(
     decoding threads end with it.
 
     Args:
-        sources: what to read; at most a few windows of each are in memory at once.
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
     """
@@ -431,12 +426,8 @@ Packing = Generator[StagedVideo | VideoProgress, None, None]
 def pack_videos(
     store: Store, encoder: Encoder, sources: Sequence[Source], *, workers: int | None = None
 ) -> Packing:
-    """Decode and encode videos and write their windows next to the index, in no fixed order.
-
-    The arguments are those of `encode_videos`.
-    """
-    encoding = encode_videos(sources, store.settings, encoder, workers=workers)
-    with closing(encoding) as videos:
+    """Write the windows of what `encode_videos` gives next to the index."""
+    with closing(encode_videos(sources, store.settings, encoder, workers=workers)) as videos:
         for video in videos:
             if isinstance(video, VideoProgress):
                 yield video

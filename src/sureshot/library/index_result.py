@@ -1,6 +1,6 @@
 """What an indexing run did, and how far it is."""
 
-import time
+from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -70,8 +70,8 @@ class Indexed:
     windows: int = 0
     seconds: float = 0.0
     elapsed: float = 0.0
-    lines: dict[str, int] = field(default_factory=dict)
-    worded: dict[str, int] = field(default_factory=dict)
+    lines: Counter[str] = field(default_factory=Counter)
+    worded: Counter[str] = field(default_factory=Counter)
     unread: dict[str, float] = field(default_factory=dict)
     left_out: list[tuple[Path, str]] = field(default_factory=list)
     reading: Source | Literal[""] = ""
@@ -146,43 +146,36 @@ class IndexProgress:
         self.text = "looking for videos"
         self.left = ""  # in words to put after the others; empty until enough was measured
         self.done = self.total = 0
-        self._first: tuple[float, int] | None = None  # second and bytes when encoding began
-        self._reading: Source | Literal[""] = ""
-        self._since = 0.0  # second when that began
+        self._work, self._since, self._before = "", 0.0, 0  # how much was done when it began
 
     def update(self, result: Indexed) -> None:
         """Take in where the run stands."""
         if not result.found:
             return
-        # Bytes, not videos, so that one film among clips does not upset the estimate.
-        self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+        # To load the model, and what was indexed before, says nothing about the rest.
+        work = result.reading or ("encoding" if result.decoded else self._work)
         if result.reading:
-            self._update_reading(result, result.reading)
-            return
-        if self._first is None and result.decoded:
-            # To load the model, and what was indexed before, says nothing about the rest.
-            self._first = result.elapsed, self.done
-        if self._first is not None:
-            since, before = self._first
-            seconds = result.elapsed - since
-            left = time_left(seconds, self.done - before, self.total - before)
-            self.left = left if seconds >= _MEASURED else ""
+            self.done, self.total = round(result.read_seconds), round(result.to_read)
+            done, total = duration(self.done), duration(self.total)
+            self.text = f"reading {TITLES[result.reading].lower()}: {done} of {total} of video"
+        else:
+            # Bytes, not videos, so that one film among clips does not upset the estimate.
+            self.done, self.total = result.bytes_done + result.bytes_begun, result.bytes_found
+            self.text = self._videos(result)
+        if work != self._work:
+            self._work, self._since, self._before = work, result.elapsed, self.done
+        elapsed = result.elapsed - self._since
+        left = time_left(elapsed, self.done - self._before, self.total - self._before)
+        self.left = left if work and elapsed >= _MEASURED else ""
+
+    def _videos(self, result: Indexed) -> str:
         failed = len(result.failed) + result.known_failures
         done = result.indexed + result.unchanged + result.moved + result.copied + failed
-        self.text = f"{done} of {result.found} videos"
+        text = f"{done} of {result.found} videos"
         if result.failed:
-            self.text += f", {len(result.failed)} failed"
+            text += f", {len(result.failed)} failed"
         if result.decoded:
             # Of a film among clips the number of videos stands still for long; its time does not.
             video = duration(result.decoded)
-            self.text += f", {video} of video, {result.speed:.1f} times real time"
-
-    def _update_reading(self, result: Indexed, source: Source) -> None:
-        """Take in how far the words of one source are read, in seconds of video."""
-        if self._reading != source:
-            self._reading, self._since = source, time.monotonic()
-        self.done, self.total = round(result.read_seconds), round(result.to_read)
-        done, total = duration(self.done), duration(self.total)
-        self.text = f"reading {TITLES[source].lower()}: {done} of {total} of video"
-        elapsed = time.monotonic() - self._since
-        self.left = time_left(elapsed, self.done, self.total) if elapsed >= _MEASURED else ""
+            text += f", {video} of video, {result.speed:.1f} times real time"
+        return text

@@ -77,12 +77,6 @@ class Run:
     """One run: finds videos, deals with what need not be decoded, commits what is packed.
 
     Commits come at most once a second. The arguments are those of `ingest`.
-
-    Attributes:
-        result: what the run has done, kept up to date here.
-        lost: paths of videos whose windows were not there as they were written.
-        fixed: how many of them are there again.
-        began: when the run began, by `time.monotonic`.
     """
 
     def __init__(
@@ -97,9 +91,9 @@ class Run:
         progress: Callable[[Indexed], None] = lambda result: None,
     ) -> None:
         self.result = Indexed(index=store.location)
-        # What is not there as it was written is encoded again.
+        # Videos whose windows are not there as they were written are encoded again.
         self.lost = {r.path for r in store.lost(thorough=thorough) if shard.has(r.path)}
-        self.fixed = 0
+        self.fixed = 0  # of those
         self._store, self._shard, self._force, self._progress = store, shard, force, progress
         self._paths, self._tops = paths, [absolute(path) for path in paths]
         self._excluded = Excluded(store.excluded())
@@ -487,11 +481,6 @@ def index(
         model: ``bundled``, a folder or the name of a model on the hub.
         device: torch device; None takes a GPU where there is one.
         engine: ``onnxruntime``, ``openvino`` or ``torch``; None takes the first that works.
-        frames: frames sampled from each window.
-        window: longest window in seconds.
-        scenes: whether a change of scene begins a window.
-        decode: frames that are decoded: ``all``, ``keyframes`` or ``auto``.
-        frame_rate: frames a second in a folder of frames.
         exclude: patterns of what is left out from now on, see `sureshot.media.discover.Excluded`;
             the index remembers them, and forgets what it has of that.
         include: patterns that are excluded no more.
@@ -514,12 +503,9 @@ def index(
             raise KeyboardInterrupt.
 
     Raises:
-        ArgumentError: there is no such share, number of workers or engine, or a setting is out of
-            range.
-        QueryError: none of the paths exists; or a pattern to include is not excluded.
-        ModelError: the model cannot be loaded here.
-        StoreError: the index has other settings or is of another model, or it cannot be read or
-            written. Videos written before stay.
+        SureshotError: an argument has no meaning, none of the paths exists, the model cannot be
+            loaded here, the index has other settings or is of another model, or it cannot be read
+            or written. Videos written before stay.
     """
     share = WHOLE if shard is None else Shard.parse(shard)
     if ray is None and workers is not None and not 1 <= workers <= _MOST_THREADS:
@@ -564,13 +550,11 @@ def index(
         _include_again(store, include)
         store.set_excluded(exclude, excluded=True)
         wanted = Wanted.of(store, words, speech)
-        packing: Callable[[Sequence[Source]], Packing] | None = None
         pool = None
         if cluster is not None:
             pool = RayPool(
                 cluster, store, encoder, chosen, device=device, engine=engine, workers=workers
             )
-            packing = pool.pack
         result = ingest(
             store,
             encoder,
@@ -581,7 +565,7 @@ def index(
             roots=None if roots is None else [expand(root) for root in as_list(roots)],
             progress=progress,
             workers=workers,
-            packing=packing,
+            packing=None if pool is None else pool.pack,
             thorough=thorough,
             words=wanted,
         )
@@ -606,16 +590,8 @@ def ingest(
 ) -> Indexed:
     """Bring the index up to date with the videos at or below the paths.
 
-    The other arguments are those of `index`.
-
-    Args:
-        store: index, opened for the model of the encoder.
-        shard: which videos are this run's; all others are left as they are.
-        packing: who encodes; None is this process.
-        words: which words are read; None is as before.
-
-    Returns:
-        What the run did. ``interrupted`` is set if Ctrl-C ended it; what was written stays.
+    The arguments are those of `index`; ``packing`` encodes, in place of this process. Ctrl-C sets
+    ``interrupted`` of the result, and what was written stays.
     """
     packing = packing or partial(pack_videos, store, encoder, workers=workers)
     warnings = store.repair()
@@ -647,7 +623,7 @@ def ingest(
                 sources,
                 words or Wanted.of(store, None, None),
                 result,
-                progress,
+                lambda _: run.report(),
                 roots=paths if roots is None else roots,
                 force=force,
             )

@@ -81,9 +81,7 @@ def read_words(
     second.
 
     Args:
-        sources: the videos found.
-        result: takes in what is done.
-        progress: called with it after each video.
+        result: takes in what is done; ``progress`` is called with it after each video.
         roots: folders below which links to subtitle files may lead.
         force: whether words that are there are read again.
     """
@@ -156,7 +154,7 @@ class _Run:
                 if not kept and (force or before != stamp):
                     self._todo.append(_Todo(video, source, stamp, of))
                 elif count:
-                    self._count(source)
+                    self._result.worded[source] += 1
 
     def read(self) -> None:
         """Read it, the sources that take least time first."""
@@ -217,7 +215,8 @@ class _Run:
             fault = f"{TITLES[one.source]}: cannot be read ({first_line(error)})"
             result.left_out.append((one.video.path, fault))
         if found:
-            self._count(one.source, len(found))
+            result.worded[one.source] += 1
+            result.lines[one.source] += len(found)
         return WordsRead(
             video=one.video,
             source=one.source,
@@ -225,13 +224,6 @@ class _Run:
             lines=found,
             vectors=sentence_vectors(found),
         )
-
-    def _count(self, source: Source, lines: int = 0) -> None:
-        """Note that a video has lines, of which so many were read now."""
-        result = self._result
-        result.worded[source] = result.worded.get(source, 0) + 1
-        if lines:
-            result.lines[source] = result.lines.get(source, 0) + lines
 
     def _commit(self) -> None:
         read, self._waiting = self._waiting, []

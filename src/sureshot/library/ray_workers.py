@@ -56,13 +56,7 @@ def version() -> str:
 
 
 class RayWorker:
-    """Encodes what it is given, on a machine of the cluster.
-
-    Args:
-        device: torch device; None takes a GPU where there is one.
-        engine: what computes, as `sureshot.models.load.load_searchable` takes it.
-        threads: decoding threads.
-    """
+    """Encodes what it is given, on a machine of the cluster."""
 
     def __init__(
         self, location: str, model: str, device: str | None, engine: str | None, threads: int
@@ -73,10 +67,7 @@ class RayWorker:
     def begin(self, expected: str, fingerprint: str, tops: Sequence[str]) -> tuple[str, str, float]:
         """Get ready; the name of this machine, why it cannot work or nothing, and its time.
 
-        Args:
-            expected: the `version` that it should be.
-            fingerprint: that of the model that it should have.
-            tops: paths that it should see.
+        It should be of a `version`, have the model of a fingerprint, and see some paths.
         """
         try:
             wrong = self._begin(expected, fingerprint, tops)
@@ -155,13 +146,9 @@ def on_ray(address: str) -> Iterator[Any]:
 
 
 class RayPool:
-    """Workers on the machines of a cluster.
+    """Workers on the machines of a cluster, to which its module is connected.
 
-    Args:
-        ray: the module, connected.
-        paths: what is indexed.
-        device, engine: as of `RayWorker`; without a device GPUs where the cluster has some.
-        workers: how many; None takes one for two cores, or one a GPU.
+    There are so many, or one for two cores, or one a GPU where the cluster has some.
     """
 
     def __init__(

@@ -67,7 +67,6 @@ def watch(
 
     Args:
         paths: folders, which need not be there yet; one or several.
-        db: place of the index, or an open one; None is the default index of this user.
         settle: seconds for which a new file must not change before it is indexed.
         every: seconds after which everything is looked at, whatever was reported; of object storage
             nothing ever is.
@@ -76,12 +75,11 @@ def watch(
         started: called with what the first look at everything gave.
         say: called with each sentence on what happened since.
         stop: ends it when set.
-        progress: called during the first look, as by `sureshot.index`.
+        progress: called during the first look.
         options: those of `sureshot.index` that say how videos are indexed.
 
     Raises:
-        ArgumentError: a path is a file, or a number is out of its range.
-        SureshotError: the first look failed, see `sureshot.index`.
+        SureshotError: a path is a file, a number is out of its range, or the first look failed.
     """
     for name, value in (("settle", settle), ("every", every)):
         if not 0 < value < 1e7:
@@ -91,10 +89,9 @@ def watch(
         if not isinstance(top, ObjectPath) and top.is_file():
             raise ArgumentError(f"{plain(top)} is a file; name the folder that it is in.")
     with contextlib.suppress(KeyboardInterrupt):
-        watcher = Watcher(
-            tops, db, settle=settle, every=every, prune=prune, say=say, options=options
+        Watcher(tops, db, settle, every, prune, say, options).run(
+            stop or threading.Event(), started, progress
         )
-        watcher.run(stop or threading.Event(), started, progress)
 
 
 class Watcher:
@@ -104,7 +101,6 @@ class Watcher:
         self,
         tops: Sequence[Path],
         db: IndexPlace,
-        *,
         settle: float,
         every: float,
         prune: bool,
@@ -201,19 +197,16 @@ class Watcher:
         """Paths that changed, every second; ends when one of the folders comes or goes."""
         watched = self._there()
         try:
-            for changes in (
-                ()
-                if not watched
-                else watchfiles.watch(
-                    *watched,
-                    watch_filter=None,
-                    debounce=_GROUPED,
-                    rust_timeout=int(1000 * _TICK),
-                    yield_on_timeout=True,
-                    stop_event=stop,
-                    ignore_permission_denied=True,
-                )
-            ):
+            reported = watchfiles.watch(
+                *watched,
+                watch_filter=None,
+                debounce=_GROUPED,
+                rust_timeout=int(1000 * _TICK),
+                yield_on_timeout=True,
+                stop_event=stop,
+                ignore_permission_denied=True,
+            )
+            for changes in reported if watched else ():
                 yield {Path(path) for _, path in changes}
                 if self._read_stamps() != self._stamps:
                     return

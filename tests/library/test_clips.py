@@ -33,7 +33,7 @@ from sureshot.library.clips import (
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.media import mp4
-from sureshot.media.excerpt import MP4, Playable, cut
+from sureshot.media.excerpt import MP4, cut
 from sureshot.media.video import frames_at
 from sureshot.models.encoders.toy import COLOURS
 from sureshot.store.rows import VideoRecord
@@ -300,7 +300,7 @@ def test_a_part_holds_the_second_and_is_short(at, start, end) -> None:
 def test_of_other_films_a_part_is_made_that_begins_where_it_says(tmp_path) -> None:
     found = record(written("mpeg4", tmp_path))
     film = film_of(found, at=5.0, start=4.5, end=5.5)
-    assert (film.playable.way, film.start, film.end) == ("clip", 2.5, 6.0)
+    assert (film.way, film.start, film.end) == ("clip", 2.5, 6.0)
     write_part(found, film, tmp_path / "part.mp4", rate=1.0)
     with av.open(tmp_path / "part.mp4") as container:
         shown = [
@@ -314,7 +314,7 @@ def test_of_other_films_a_part_is_made_that_begins_where_it_says(tmp_path) -> No
 
 @pytest.mark.parametrize("at", [8.0, 8.04, 10.26, 21.9, 22.0, 23.0])
 def test_the_seconds_seen_first_lie_in_the_part_and_hold_what_is_looked_for(at) -> None:
-    film = Film(Playable("clip", MP4), 8.0, 22.0)
+    film = Film("clip", MP4, 8.0, 22.0)
     first = first_part(film, at)
     assert film.start <= first.start < first.end <= film.end
     assert first.start <= at and first.end - first.start <= 4.01
@@ -323,9 +323,9 @@ def test_the_seconds_seen_first_lie_in_the_part_and_hold_what_is_looked_for(at) 
 
 def test_a_large_file_is_not_copied_to_be_played(tmp_path) -> None:
     path = written("h264-mkv", tmp_path)
-    assert film_of(record(path), at=1.0, start=0.0, end=2.0).playable.way == "remux"
+    assert film_of(record(path), at=1.0, start=0.0, end=2.0).way == "remux"
     large = record(path, size=10**9)
-    assert film_of(large, at=1.0, start=0.0, end=2.0).playable.way == "clip"
+    assert film_of(large, at=1.0, start=0.0, end=2.0).way == "clip"
 
 
 def test_what_cannot_be_played_names_the_file(tmp_path) -> None:

@@ -15,7 +15,7 @@ from sureshot.library.judging import (
     judge_moments,
     judge_query,
 )
-from sureshot.library.labels import JudgedMoment, Label, append, read_labels
+from sureshot.library.labels import JudgedMoment, Label, append, read_labels, write
 from sureshot.library.search import open_index
 from tests.clips import coloured
 from tests.small_library import index
@@ -180,8 +180,17 @@ def test_a_session_keeps_what_is_judged_and_the_next_goes_on(searcher, tmp_path)
         (202, ""),
     ],
 )
-def test_a_result_says_how_many_more_it_takes(judged, more):
-    result = JudgingSession(file=Path("j"), judged=judged, present=1, absent=2, not_found=0, left=0)
+def test_a_result_says_how_many_more_it_takes(judged, more, tmp_path):
+    write(tmp_path / "j", [Label(f"q{number}", absent=True) for number in range(judged)])
+    result = JudgingSession(
+        file=Path("j"),
+        judged=judged,
+        present=1,
+        absent=2,
+        not_found=0,
+        left=0,
+        next_step=Judgements(tmp_path / "j").next_step,
+    )
     told = f"{judged} queries judged in j, 2 of them not in the library"
     assert repr(result) == f"{told}.{more}"
     assert repr(replace(result, left=3)) == f"{told}; 3 left, which the same command asks.{more}"

@@ -64,7 +64,6 @@ def calibrate(
         date: date to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is in the index, where searches look for it.
         save: whether to write the card.
-        progress: hears how many queries or windows are scored.
 
     Raises:
         SureshotError: the labels cannot be used or are too few; or there is no place for the card.

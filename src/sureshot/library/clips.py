@@ -224,9 +224,7 @@ def _end(hit: Hit, pad: float) -> float:
 def export_name(source: Path, start: float, end: float, rank: int, ending: str = ".mp4") -> str:
     """A file name for a cut: safe on every system and at most 200 bytes long.
 
-    Args:
-        start, end: seconds, rounded down and up to whole ones.
-        rank: from 1; puts the files in order.
+    Seconds are rounded down and up to whole ones; the rank puts the files in order.
 
     Examples:
         >>> export_name(Path("holiday/beach-day.mov"), 725.0, 755.0, 1)
@@ -250,33 +248,23 @@ _REMUXED = 300_000_000  # bytes; of larger files a part is quicker than the whol
 
 
 @dataclass(frozen=True, slots=True)
-class Film:
+class Film(excerpt.Playable):
     """What is played of a video, from second to second of it, and how."""
 
-    playable: excerpt.Playable
     start: float
     end: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/api.md describes them."""
-        return {
-            "schema": JSON_SCHEMA,
-            "way": self.playable.way,
-            "type": self.playable.type,
-            "start": self.start,
-            "end": self.end,
-            "text": time_range(self.start, self.end),
-        }
+        return json_values(self, schema=JSON_SCHEMA, text=time_range(self.start, self.end))
 
 
 def film_of(
     record: VideoRecord, *, at: float, start: float, end: float, converted: bool = False
 ) -> Film:
-    """What to play so that a moment of an indexed video is seen, by what its file holds.
+    """What to play so that a second of a video, in a moment, is seen, by what its file holds.
 
-    Args:
-        at: second that is looked for, in a moment from second ``start`` to ``end``.
-        converted: encode it as H.264 even if most browsers play the file as it is.
+    ``converted`` encodes it as H.264 even if most browsers play the file as it is.
     """
     if not 0 <= at <= record.duration + 1:
         length = f"{record.duration:.2f}".rstrip("0").rstrip(".")
@@ -286,8 +274,8 @@ def film_of(
     if converted or (kind.way == "remux" and record.size > _REMUXED):
         kind = excerpt.Playable("clip", excerpt.MP4)
     if kind.way != "clip":
-        return Film(kind, 0.0, round(record.duration, 3))
-    return Film(kind, *part_around(at, start, end, record.duration))
+        return Film(kind.way, kind.type, 0.0, round(record.duration, 3))
+    return Film(kind.way, kind.type, *part_around(at, start, end, record.duration))
 
 
 def part_around(at: float, start: float, end: float, duration: float) -> tuple[float, float]:
@@ -311,7 +299,7 @@ def first_part(film: Film, at: float) -> Film | None:
 
     None where the film is as quickly made, or need not be.
     """
-    if film.playable.way != "clip" or film.end - film.start <= _FIRST:
+    if film.way != "clip" or film.end - film.start <= _FIRST:
         return None
     begins = min(math.floor(10 * at) / 10, film.end - _LAST)
     start = round(max(begins, film.start), 1)
@@ -319,13 +307,11 @@ def first_part(film: Film, at: float) -> Film | None:
 
 
 def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) -> None:
-    """Make what is played of a video that cannot be played as it is.
+    """Make the mp4 of what is played of a video that cannot be played as it is.
 
-    Args:
-        target: a file named ``.mp4`` in an existing folder.
-        rate: frames per second of a folder of frames.
+    ``rate`` is in frames per second, of a folder of frames.
     """
-    if film.playable.way != "remux":
+    if film.way != "remux":
         span = film.start, film.end
         excerpt.cut(record.path, *span, target, frame_rate=rate, overwrite=True, side=_SIDE)
         return
@@ -334,12 +320,9 @@ def write_part(record: VideoRecord, film: Film, target: Path, *, rate: float) ->
 
 
 def still(path: Path, at: float, *, side: int, rate: float = 1.0) -> bytes:
-    """What a video shows at one time, as a JPEG.
+    """What a video shows at a second, as a JPEG; its first and last frame stand in for others.
 
-    Args:
-        at: seconds; the first and last frame stand in for what is beyond them.
-        side: shorter side of the picture, in pixels at most.
-        rate: frames per second of a folder of frames.
+    ``side`` is the shorter one, in pixels at most, ``rate`` that of a folder of frames.
     """
     from PIL import Image
 

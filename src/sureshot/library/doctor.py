@@ -51,9 +51,7 @@ class Check:
 def examine(db: IndexPlace = None, model: str | None = None) -> list[Check]:
     """Look at all that an installation needs, in the order a person would ask.
 
-    Args:
-        db: where the index is or would be; None is the default index of this user.
-        model: a model to load besides.
+    ``db`` is where the index is or would be, ``model`` one to load besides.
     """
     location = index_place(db)
     examined: dict[str, Callable[[], _Found]] = {

@@ -26,10 +26,7 @@ Verdict = Literal["yes", "no", "absent", "more", "unknown", "again", "skip", "qu
 
 
 class Judgements:
-    """A file of judged queries that grows while somebody judges.
-
-    Args:
-        file: lines of JSON, as `sureshot.library.labels` describes them; need not be there yet.
+    """A file of judged queries that grows while somebody judges, which need not be there yet.
 
     Attributes:
         needed: queries that percentages are learned from, at least.
@@ -100,7 +97,7 @@ class Judgements:
         absent = self.count("absent")
         head = f"{counted(len(self), 'search', 'searches')}{are}"
         head += f", {absent} of them for what is not here" if absent else ""
-        return f"{head}. {next_step(len(self), self.needed, self.of_words)}".rstrip()
+        return f"{head}. {self.next_step}".rstrip()
 
     @property
     def of_words(self) -> int:
@@ -111,6 +108,17 @@ class Judgements:
     def is_enough(self) -> bool:
         """Whether percentages can be learned."""
         return len(self) - self.of_words >= self.needed
+
+    @property
+    def next_step(self) -> str:
+        """What further judgements would bring, in sentences; empty where they bring nothing."""
+        judged, of_words = len(self) - self.of_words, self.of_words
+        words = f"{of_words} about words, from which percentages don't learn. " if of_words else ""
+        if judged >= ENOUGH:
+            return words.rstrip()
+        if judged < self.needed:
+            return f"{words}{self.needed - judged} more, and percentages can be learned from them."
+        return f"{words}Enough to learn from; more, up to {ENOUGH}, make the percentages better."
 
     def _check(self) -> None:
         try:
@@ -126,17 +134,6 @@ class Judgements:
             )
 
 
-def next_step(judged: int, needed: int, of_words: int) -> str:
-    """What further judgements would bring, in a sentence; empty where they bring nothing."""
-    judged -= of_words
-    words = f"{of_words} about words, from which percentages don't learn. " if of_words else ""
-    if judged >= ENOUGH:
-        return words.rstrip()
-    if judged < needed:
-        return f"{words}{needed - judged} more, and percentages can be learned from them."
-    return f"{words}Enough to learn from; more, up to {ENOUGH}, make the percentages better."
-
-
 @dataclass(frozen=True, slots=True, repr=False)
 class JudgingSession:
     """What a session left: a file of judged queries, those of earlier sessions among them.
@@ -148,8 +145,8 @@ class JudgingSession:
         absent: number of them whose video is not in the library.
         not_found: number of them of which no hit shown was right.
         left: queries of this session that are not judged yet.
-        needed: queries that percentages are learned from, at least.
-        of_words: judged queries that they learn nothing from.
+        next_step: what further judgements would bring, in sentences.
+        is_enough: whether percentages can be learned.
         repaired: whether half a line at the end of the file, left by a loss of power, was dropped.
         interrupted: whether Ctrl-C ended the session.
     """
@@ -160,8 +157,8 @@ class JudgingSession:
     absent: int
     not_found: int
     left: int
-    needed: int = JUDGED
-    of_words: int = 0
+    next_step: str = ""
+    is_enough: bool = False
     repaired: bool = False
     interrupted: bool = False
 
@@ -177,12 +174,7 @@ class JudgingSession:
         head += f", {self.absent} of them not in the library" if self.absent else ""
         head += f", {self.not_found} of them not found" if self.not_found else ""
         head += f"; {self.left} left, which the same command asks" if self.left else ""
-        return f"{head}.\n{next_step(self.judged, self.needed, self.of_words)}".rstrip()
-
-    @property
-    def is_enough(self) -> bool:
-        """Whether percentages can be learned."""
-        return self.judged - self.of_words >= self.needed
+        return f"{head}.\n{self.next_step}".rstrip()
 
 
 def judge(
@@ -204,7 +196,6 @@ def judge(
     Of each video only its best moment is shown. Ctrl-C ends the session, as "quit" does.
 
     Args:
-        queries: what is looked for.
         ask: gives for a hit "yes", "no", "absent" (no video shows it), "again" (this query from its
             first hit on), "skip" (the query) or "quit".
         ask_more: the same after so many hits of which none is right: "more" (show as many again),
@@ -218,8 +209,7 @@ def judge(
         explain: PNG into which the hits of the query in hand are drawn.
 
     Raises:
-        SureshotError: nothing is indexed, a query is empty, or the file cannot be read or written,
-            or is of something else.
+        SureshotError: nothing is indexed, a query is empty, or the file cannot be used.
     """
     searcher: Searcher | None = None
     kept = Judgements.of_index(index_place(db), to)
@@ -250,8 +240,8 @@ def judge(
         absent=kept.count("absent"),
         not_found=kept.count("not found"),
         left=len(kept.left(left)),
-        needed=kept.needed,
-        of_words=kept.of_words,
+        next_step=kept.next_step,
+        is_enough=kept.is_enough,
         repaired=kept.repaired,
         interrupted=interrupted,
     )
@@ -268,13 +258,9 @@ def judge_again(
     """Let somebody judge the best hits of one query, also one that was judged before.
 
     What is said now is kept in the index, also where not all hits were judged, and holds where
-    earlier judgements say otherwise.
-
-    Args:
-        options: those of `Searcher.search` that choose videos and hits. Where only some videos
-            were searched, nothing is kept of what the library as a whole has.
-
-    The other arguments are those of `judge`.
+    earlier judgements say otherwise. ``options`` are those of `Searcher.search` that choose videos
+    and hits; where only some videos were searched, nothing is kept of what the library as a whole
+    has. The other arguments are those of `judge`.
     """
     kept = Judgements.of_index(searcher.store)
     with contextlib.suppress(KeyboardInterrupt):
@@ -289,10 +275,8 @@ def judge_moments(
 ) -> Judgements:
     """Keep in the index what somebody says of some moments that a search showed.
 
-    It holds where earlier judgements of the query say otherwise.
-
-    Args:
-        absent: whether no video of the library shows it; then all moments are wrong.
+    It holds where earlier judgements of the query say otherwise. If all is ``absent``, no video of
+    the library shows it.
     """
     kept = Judgements.of_index(searcher.store)
     label = Label(clean(query), tuple(moments), absent)
@@ -303,8 +287,7 @@ def judge_moments(
 def current(judged: Sequence[Label], store: Store, *, keep_gone: bool = False) -> list[Label]:
     """Labels with the paths that their videos have in an index now, and digests where none were.
 
-    Args:
-        keep_gone: whether moments of videos that are not in the index any longer stay.
+    Moments of videos that are not in it any longer go, or are kept.
     """
     known = {(moment.video, moment.digest) for label in judged for moment in label.moments}
     there = {path: one.digest for path, one in store.at({path for path, _ in known}).items()}
@@ -334,14 +317,10 @@ def judge_query(
     *,
     keep_begun: bool = False,
 ) -> Label | Literal["skip", "quit"]:
-    """What somebody says of the best hits of one query; the other arguments are those of `judge`.
+    """What somebody says of the best hits of one query, or how it ended without a label.
 
-    Args:
-        options: those of `Searcher.search` that choose videos and hits.
-        keep_begun: whether "quit" after the first hit ends the query with what was said till then.
-
-    Returns:
-        The label, or how the query ended without one.
+    ``options`` are those of `Searcher.search` that choose videos and hits; with ``keep_begun``
+    "quit" after the first hit ends the query with what was said till then.
     """
     chosen = {one.name for one in fields(VideoFilter) if options.get(one.name) is not None}
     everywhere = not chosen and not phrase_of(query)  # whether all that there is was looked at

@@ -175,8 +175,7 @@ def together(labels: Iterable[Label]) -> list[Label]:
 def read_labels(file: str | Path, *, growing: bool = False) -> list[Label]:
     """The queries of a file, in the order in which they first come, videos as they are written.
 
-    Args:
-        growing: whether it may be empty, and end with half a line, which is passed over.
+    One that is ``growing`` may be empty, and end with half a line, which is passed over.
     """
     file = expand(file)
     try:
@@ -366,15 +365,12 @@ def located(
     *,
     skip_unknown: bool = False,
 ) -> tuple[list[Label], int]:
-    """The same queries with the paths of the index in the place of the names of their videos.
+    """The same queries with the paths of the index for the names of their videos; how many are out.
 
     Args:
         file: place of the file they are from; names may start from its folder.
         videos: absolute paths of those in the index, with digests of their content.
         skip_unknown: leave out queries with a right video that is not in the index.
-
-    Returns:
-        The labels, and how many queries were left out.
     """
     # Not Path.resolve: the index keeps links as they are.
     names = Names(Path(os.path.abspath(file)).parent, videos)  # noqa: PTH100

@@ -242,8 +242,7 @@ def _limits(of_small: bool) -> dict[str, re.Pattern[str]]:
 def limits(text: str, vocabulary: Vocabulary | None) -> str:
     """What of a query no model of pictures sees, in sentences; empty where nothing was found.
 
-    Args:
-        vocabulary: that of a small model, which cannot read, count or tell people apart either.
+    A small model, whose vocabulary is given, cannot read, count or tell people apart either.
     """
     patterns = _limits(vocabulary is not None)
     found = {lack: m[0] for lack, pattern in patterns.items() if (m := pattern.search(text))}

@@ -85,10 +85,6 @@ def join_adjacent(
     compare: a neighbour joins if it is within a fifth of the distance from the best score to the
     median one. So a long shot comes out as one range, and the scene after it stays out. Where all
     windows score alike, as in a library of one shot, differences below 0.005 do not count.
-
-    Args:
-        paths: the video of each window.
-        scores: similarity of each window to the query, higher is better.
     """
     if len(paths) == 0:
         return []
@@ -146,10 +142,7 @@ def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim
     """Moments, best first, each with the later ones of its video that look the same.
 
     A shot that is resumed soon, and each side of a shot and counter-shot, is one moment, which
-    keeps the times of its best piece.
-
-    Args:
-        looks: unit vectors of the windows.
+    keeps the times of its best piece. ``looks`` are unit vectors.
     """
     found: list[Moment] = []
     of_video: dict[Path, list[Moment]] = {}
@@ -359,11 +352,6 @@ class Query:
         """Whether only names, or only words, are searched."""
         return self.only_names or bool(self.phrase)
 
-    def is_about(self, moment: Moment) -> bool:
-        """Whether a moment is the very one that more like it is looked for."""
-        at = self.at
-        return at is not None and moment.path == self.like and moment.start <= at <= moment.end
-
     def why_nothing(self, windows: int) -> str:
         """Why there are no hits, which is never for lack of a good one: there is a nearest."""
         if windows == 0:
@@ -393,8 +381,10 @@ class Ranking:
         """Score and rank windows."""
         found, scores = looked.windows, looked.scores(query.codes)
         moments = join_adjacent(found.paths, found.start, found.end, scores)
-        # First, or else pieces of the scene that was asked about would be hidden with it.
-        moments = [moment for moment in moments if not query.is_about(moment)]
+        # Not the very one that more like it is looked for; before pieces of its scene join it.
+        at, like = query.at, query.like
+        if at is not None:
+            moments = [m for m in moments if m.path != like or not m.start <= at <= m.end]
         moments = join_scenes(moments, looked.looks)
         return cls(query=query, looked=looked, moments=moments, count=count, whole=whole)
 
@@ -443,8 +433,7 @@ class Ranking:
     def why_few(self, hits: int, left_out: bool) -> list[str]:
         """Why there are only so many hits, though there may be more moments.
 
-        Args:
-            left_out: whether a video has more moments than it may give.
+        They are ``left_out`` where a video has more than it may give.
         """
         few = few_hits(hits, self.query.limit)
         if hits >= self.query.limit or (self.whole and not left_out):
@@ -528,12 +517,9 @@ class Candidates:
         ]
 
     def with_hits(self, ranking: Ranking, least: int = 0) -> Ranking:
-        """A ranking with its hits, and notes where there are fewer than asked for.
+        """A ranking with its hits, ``least`` of them too, and notes where there are fewer.
 
         More windows are looked at where copies leave too few hits, but not without end.
-
-        Args:
-            least: hits that are looked for where fewer were asked for.
         """
         query, count = ranking.query, max(ranking.query.limit, least)
         near, wanted = ranking, max(ranking.count, 10 * count)

@@ -62,10 +62,9 @@ def asked_windows(
 ) -> VideoFeatures:
     """The windows of a video to look at, from the index or else decoded now.
 
-    Args:
-        store: the index; or how a video is cut into windows, where there is no index.
-        path: any video file, photo or folder of frames, absolute.
-        at: seconds; None takes at most 24 windows, evenly over the whole video.
+    ``store`` may be how a video is cut into windows, where there is no index; ``path`` is that of
+    any video file, photo or folder of frames. Without a second it is at most 24 windows, evenly
+    over the whole video.
     """
     from sureshot.library.encoding import encode_video
     from sureshot.media.video import naming
@@ -250,13 +249,10 @@ def describe(
         db: an index whose model compares; None is the default index of this user, where there is
             one and no model is named.
         model: an encoder or a checkpoint; None is that of the index, else ``bundled``.
-        device: torch device; None takes a GPU where there is one.
 
     Raises:
-        VideoError: the video cannot be read.
-        QueryError: no sentence, or an empty one; or ``at`` is outside the video.
-        StoreError: there is no index at ``db``, or it is of another model.
-        ModelError: the model cannot be loaded here.
+        SureshotError: the video, the index or the model cannot be read, there is no sentence, or
+            ``at`` is outside the video.
     """
     from sureshot.library.encoding import as_trained
 
@@ -385,7 +381,6 @@ class Searcher:
         """Moments that a sentence describes, best first.
 
         Args:
-            query: a sentence or a few words.
             limit: how many moments at most.
             folder: only videos at or below this path, or in folders of this name; or a set of
                 videos.

@@ -59,9 +59,8 @@ class Speller:
     ) -> dict[str, str]:
         """The misspelt words of a text, and the word that was meant by each.
 
-        Args:
-            is_name: whether a word stands in the name of something that is searched, or in a line.
-            in_lines: words of lines, a word's like among them, and in how many lines each is.
+        ``is_name`` says whether a word is in the name of something that is searched, or in a line;
+        ``in_lines`` gives words of lines, a word's like among them, and in how many lines each is.
         """
         found = {}
         for match in _WORD.finditer(text):
@@ -115,8 +114,7 @@ class Speller:
     def _fits(self, word: str, found: "SuggestItem", is_joined: bool) -> bool:
         """Whether a near word can have been meant: chance brings short words near to one another.
 
-        Args:
-            is_joined: whether two words make it up, as in "firetruck".
+        ``is_joined`` says whether two words make it up, as in "firetruck".
         """
         meant, letters = found.term, len(word)
         is_heard, is_mixed = sounds(meant) == sounds(word), sorted(meant) == sorted(word)

@@ -34,13 +34,9 @@ _MOST = 100  # frames per second that two digits of a CMX3600 list count
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A hit on a timeline.
+    """A hit on a timeline, from second to second of its video, as was searched for.
 
-    Attributes:
-        query: what was searched for.
-        start, end: seconds of the video, with what was added around the hit.
-        timing: None where frames cannot be counted.
-        fault: why they cannot.
+    Its timing is None where frames cannot be counted, for a ``fault``.
     """
 
     hit: Hit
@@ -381,11 +377,8 @@ def timelines(
 ) -> tuple[dict[str, str], list[tuple[Path, str]], list[str]]:
     """Texts of the files of a format by their names; what is not in them, with reasons; and notes.
 
-    Markers are a file for each video; all others are one file.
-
-    Args:
-        format: one of `FORMATS`.
-        spans: hits of the query, each from second to second.
+    Markers are a file for each video; all others are one file. ``spans`` are hits of the query,
+    each from second to second.
     """
     read: list[Moment] = []
     kept: list[Moment] = []

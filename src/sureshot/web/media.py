@@ -119,12 +119,9 @@ class ClipCache:
     """Films that were made to be played, which this account alone can read.
 
     The name of a film begins with the id of its video, by which `sureshot.library.catalog` finds
-    it, and ends with its length, so that what was cut short later is not served.
-
-    Args:
-        folder: created with the first film. Several servers may share it.
-        size: bytes that are kept; beyond that the oldest films are deleted.
-        age: seconds after which a film that was not asked for is deleted.
+    it, and ends with its length, so that what was cut short later is not served. Several servers
+    may share its folder. Beyond so many bytes the oldest films are deleted, and in any case those
+    that were not asked for in so many seconds.
     """
 
     def __init__(self, folder: Path, size: int = CACHE_SIZE, age: float = _AGE) -> None:
@@ -280,9 +277,9 @@ async def media(
         return record, early or film, early is not None
 
     record, film, is_early = await session.files.run(request, find)
-    if film.playable.way == "direct":
+    if film.way == "direct":
         # To open it may hang, too, on a disk or in a storage that does not answer.
-        kind = film.playable.type
+        kind = film.type
         return await session.files.run(request, lambda: file_reply(request, record.path, kind))
 
     def make() -> Path:
@@ -294,7 +291,7 @@ async def media(
         )
 
     path = await (session.previews if is_early else session.clips).run(request, make)
-    return file_reply(request, path, film.playable.type)
+    return file_reply(request, path, film.type)
 
 
 @router.head("/api/cut/{name}", include_in_schema=False)
@@ -344,7 +341,7 @@ def _film(
 def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
     """Tells a film from every other one."""
     rate = session.store().settings.frame_rate
-    way = f"{film.playable.way} {film.start} {film.end}" if film.playable.way == "clip" else "remux"
+    way = f"{film.way} {film.start} {film.end}" if film.way == "clip" else "remux"
     return f"{way} {rate} {stamp_of(record.path)}"
 
 

@@ -6,7 +6,7 @@ import re
 import types
 import typing
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from fastapi import Query, Request
 from fastapi.exceptions import RequestValidationError
@@ -172,9 +172,6 @@ DescriptionsReply = model_of(
 FilmReply = model_of(
     clips.Film,
     base=Document,
-    without=("playable",),
-    way=Literal["direct", "remux", "clip"],
-    type=str,
     text=str,
     url=str,
     length=float,

@@ -253,9 +253,7 @@ class Run:
 
     def _has_moved(self, twin: VideoRecord) -> bool:
         """Whether a video whose content is elsewhere, too, is no longer where it was."""
-        if is_silent(twin.path) or not self._shard.has(twin.path):
-            return False
-        return not (is_on_disk(twin) or is_unplugged(twin.path))
+        return self._shard.has(twin.path) and _is_gone_for_good(twin)
 
     def take(self, packed: StagedVideo | VideoProgress) -> None:
         """Commit a video, now or with those that come within a second; or note how far one is."""
@@ -362,7 +360,8 @@ class Run:
         inside = path in tops or not tops.isdisjoint(path.parents)
         if inside and self._excluded.matches(path, self._tops):
             return "forgotten"
-        if record.reason and path not in listed and _is_gone_for_good(record):
+        # Of objects it is not asked, one by one.
+        if record.reason and not isinstance(path, ObjectPath) and _is_gone_for_good(record):
             return "failed before"
         if not inside or path in listed:
             return ""
@@ -415,11 +414,9 @@ def is_on_disk(record: VideoRecord) -> bool:
 
 
 def _is_gone_for_good(record: VideoRecord) -> bool:
-    """Whether the file of a video is gone, and not with its disk; of objects it is not asked."""
+    """Whether the file of a video is gone, and not with its disk."""
     path = record.path
-    if isinstance(path, ObjectPath) or is_silent(path):
-        return False
-    return not (is_on_disk(record) or is_unplugged(path))
+    return not (is_silent(path) or is_on_disk(record) or is_unplugged(path))
 
 
 def _include_again(store: Store, patterns: Sequence[str]) -> None:

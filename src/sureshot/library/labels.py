@@ -382,7 +382,15 @@ def located(
         if not missing:
             kept.append(names.located(label))
     if unknown and not skip_unknown:
-        raise SureshotError(_unknown(file, list(unknown), names))
+        shown = [plain(name) + names.hint(name) for name in unknown]
+        if len(shown) > _SHOWN:
+            shown[_SHOWN:] = [f"and {len(shown) - _SHOWN} more"]
+        verb = "is" if len(unknown) == 1 else "are"
+        raise SureshotError(
+            f"{plain(file)} names {counted(len(unknown), 'video')} that {verb} not in the index: "
+            f"{'; '.join(shown)}. Index what is missing, fix the names, or leave these queries out "
+            f"with {option('skip_unknown', True)}."
+        )
     if not kept:
         raise SureshotError(
             f"Every query of {plain(file)} names a video that is not in the index; are they about "
@@ -428,6 +436,12 @@ class Names:
             )
         return ends[0] if ends else None
 
+    def hint(self, name: Path) -> str:
+        """What to ask about a name that is unknown: the video whose name looks most like it."""
+        close = difflib.get_close_matches(name.name, self._ends, n=1)
+        close = close or difflib.get_close_matches(name.stem, self._ends, n=1)
+        return f" (did you mean {plain(self._ends[close[0]][0])}?)" if close else ""
+
     def located(self, label: Label, *, keep_gone: bool = False) -> Label:
         """A label with the paths of the index; what is not in it stays as it is, or goes."""
         moments: dict[JudgedMoment, Path] = {}
@@ -442,20 +456,3 @@ class Names:
                     del moments[old]
             moments[now] = moment.video
         return replace(label, moments=tuple(moments))
-
-    def hint(self, name: Path) -> str:
-        """What to ask about a name that is unknown: the video whose name looks most like it."""
-        close = difflib.get_close_matches(name.name, self._ends, n=1)
-        close = close or difflib.get_close_matches(name.stem, self._ends, n=1)
-        return f" (did you mean {plain(self._ends[close[0]][0])}?)" if close else ""
-
-
-def _unknown(file: str | Path, names: Sequence[Path], known: Names) -> str:
-    shown = [plain(name) + known.hint(name) for name in names[:_SHOWN]]
-    more = f"; and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    verb = "is" if len(names) == 1 else "are"
-    return (
-        f"{plain(file)} names {counted(len(names), 'video')} that {verb} not in the index: "
-        f"{'; '.join(shown)}{more}. Index what is missing, fix the names, or leave these queries "
-        f"out with {option('skip_unknown', True)}."
-    )

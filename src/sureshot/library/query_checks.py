@@ -20,6 +20,7 @@ from sureshot.text import other_script, plain
 _LONGEST = 100_000  # characters of a query that are looked at
 # Endings that may be exchanged for one another, or for none, in a word that is the same.
 _EXCHANGED = [*itertools.product(("", "s", "es", "ed", "ing", "er"), repeat=2)]
+_THING = re.compile("(?:any|some|every)thing", re.I)
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 
 
@@ -123,19 +124,15 @@ def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...
         >>> unknown_words("!!!", {"quokka"}), unknown_words("the", {"quokka"})
         (((), True), ((), True))
     """
-    words = [word for word in seen_words(text) if not _is_thing(word)]
-    unknown = tuple(dict.fromkeys(w for w in words if not _is_known(w.lower(), vocabulary)))
+    # Words for any thing, or for none, name nothing that is seen.
+    nothing = _limits(False)[_NEGATION]
+    words = [w for w in seen_words(text) if not (nothing.fullmatch(w) or _THING.fullmatch(w))]
+
+    def is_known(word: str) -> bool:
+        return any(word.removesuffix(one) + other in vocabulary for one, other in _EXCHANGED)
+
+    unknown = tuple(dict.fromkeys(word for word in words if not is_known(word.lower())))
     return unknown, len(unknown) == len(set(words))
-
-
-def _is_thing(word: str) -> bool:
-    """Whether a word stands for any thing, or for none."""
-    nothing = _limits(False)[_NEGATION].fullmatch(word)
-    return bool(nothing or re.fullmatch("(?:any|some|every)thing", word, re.I))
-
-
-def _is_known(word: str, vocabulary: Container[str]) -> bool:
-    return any(word.removesuffix(one) + other in vocabulary for one, other in _EXCHANGED)
 
 
 # Letters that no English word has, as é or ñ in words it has borrowed.

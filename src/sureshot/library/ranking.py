@@ -65,13 +65,6 @@ class Moment:
         others = [gone, *(copy for copy in self.copies if copy is not there)]
         return replace(there, score=self.score, copies=others)
 
-    def resumes(self, other: "Moment") -> bool:
-        """Whether another moment of the video is at most half a minute from a piece of this."""
-        return any(
-            max(one.start - other.end, other.start - one.end) <= _RESUMED
-            for one in (self, *self.pieces)
-        )
-
 
 def join_adjacent(
     paths: Sequence[Path],
@@ -138,6 +131,11 @@ _SCENE = 0.7  # cosine, free of what all windows have in common, from which two 
 _RESUMED = 30.0  # seconds to the nearest piece of the scene, at most
 
 
+def _pause(one: Moment, other: Moment) -> float:
+    """Seconds between two moments of a video."""
+    return max(one.start - other.end, other.start - one.end)
+
+
 def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim"]) -> list[Moment]:
     """Moments, best first, each with the later ones of its video that look the same.
 
@@ -149,7 +147,8 @@ def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim
     for moment in moments:
         scenes = of_video.setdefault(moment.path, [])
         alike = (scene for scene in scenes if looks[scene.best] @ looks[moment.best] >= _SCENE)
-        scene = next((scene for scene in alike if scene.resumes(moment)), None)
+        near = (s for s in alike if any(_pause(one, moment) <= _RESUMED for one in (s, *s.pieces)))
+        scene = next(near, None)
         if scene is not None:
             scene.pieces.append(moment)
         else:

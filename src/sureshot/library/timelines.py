@@ -343,14 +343,13 @@ def subtitles(lines: Sequence[Line], start: float, end: float) -> dict[str, str]
         if line.source == source:
             language = re.sub(r"[^A-Za-z0-9-]", "", line.language)
             cues = texts.setdefault(language, [])
-            times = (_subrip_time(min(max(t, start), end) - start) for t in (line.start, line.end))
+            times = []
+            for time in (line.start, line.end):
+                since = min(max(time, start), end) - start
+                whole, thousandths = divmod(round(1000 * since), 1000)
+                times.append(f"{clock(whole)},{thousandths:03}")
             cues.append(f"{len(cues) + 1}\n{' --> '.join(times)}\n{plain(line.text)}\n")
     return {language: "\n".join(cues) for language, cues in texts.items()}
-
-
-def _subrip_time(seconds: float) -> str:
-    whole, thousandths = divmod(round(seconds * 1000), 1000)
-    return f"{clock(whole)},{thousandths:03}"
 
 
 def clock(seconds: int, mark: str = ":") -> str:

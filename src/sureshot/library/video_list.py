@@ -208,7 +208,7 @@ def videos(
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until
     ).videos(store)
-    key = newest_first if sort == "date" else _by_path
+    key = newest_first if sort == "date" else lambda record: (0.0, record.path)
     records = [one for one in store.videos() if is_selected(one, wanted)]
     good, bad = split_failed(records)
     shown = records if failed else good
@@ -251,10 +251,6 @@ def split_failed(records: Iterable[VideoRecord]) -> tuple[list[VideoRecord], lis
     for record in records:
         (failed if record.reason else good).append(record)
     return good, failed
-
-
-def _by_path(record: VideoRecord) -> tuple[float, Path]:
-    return 0.0, record.path
 
 
 def _mark(place: tuple[float, Path]) -> str:

@@ -306,6 +306,7 @@ def _typed() -> Iterator[str]:
         yield line
 
 
+_USUAL = {"coverage": 0.9, "min": 0.0, "prior": None, "present": False}
 Limit = Annotated[int, setting("N", "How many hits.", "--limit", "-k", min=1, max=10_000)]
 _QUERY = argument("QUERY", "What to look for, in a sentence.")
 Sort = Annotated[str, setting("ORDER", "best first, or these hits by date, newest first.")]
@@ -418,22 +419,19 @@ def search(
         "per_video": per_video,
         "merge_copies": merge_copies,
     }
+    shares = {
+        "coverage": _share(coverage, "coverage"),
+        "min": _share(min, "min"),
+        "prior": _share(prior, "prior") if prior else None,
+        "present": present,
+    }
     if like is None:
         find = partial(searcher.search, " ".join(words or ()))
-        wanted |= {
-            "correct": correct,
-            "coverage": _share(coverage, "coverage", above=True),
-            "min": _share(min, "min"),
-            "prior": _prior(prior),
-            "present": present,
-        }
+        wanted |= shares | {"correct": correct}
     else:  # which refuses them
         path, at = _split_time(like)
         find = partial(searcher.like, path, at=at)
-        wanted |= {"present": True} if present else {}
-        wanted |= {"min": _share(min, "min")} if min != "0%" else {}
-        wanted |= {"coverage": coverage} if coverage != "90%" else {}
-        wanted |= {"prior": prior} if prior else {}
+        wanted |= {name: given for name, given in shares.items() if given != _USUAL[name]}
     dated = _is_dated(sort, chosen)
     if asks:
         converse(searcher, wanted, as_json=as_json, dated=dated)
@@ -544,7 +542,7 @@ def export(
         "per_video": per_video,
         "merge_copies": merge_copies,
         "correct": correct,
-        "prior": _prior(prior),
+        "prior": _share(prior, "prior") if prior else None,
         "present": present,
     }
     answer = searcher.search(" ".join(words), **wanted)
@@ -572,22 +570,14 @@ def export(
     return 1 if clips.failed else 0
 
 
-def _prior(text: str | None) -> float | None:
-    return _share(text, "prior", above=True, whole=True) if text else None
-
-
-def _share(text: str, name: str, *, above: bool = False, whole: bool = False) -> float:
-    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it.
-
-    Args:
-        above: whether it must be above 0.
-        whole: whether it may be 1.
-    """
+def _share(text: str, name: str) -> float:
+    """A share of 1 from ``20%``, ``20 %`` or ``0.2``, as an option gives it."""
     from sureshot.library.query_checks import parse_share  # loads numpy
 
     share = parse_share(text)
     if math.isnan(share):
         raise MistypedError(f"--{name} is {text!r}, which is no percentage; write it as 20%.")
+    above, whole = name != "min", name == "prior"  # whether it must be above 0, and may be 1
     if not 0 <= share <= 1 or (above and share == 0) or (share == 1 and not whole):
         least = "above 0%" if above else "0% or more"
         most = "at most" if whole else "below"

@@ -12,7 +12,7 @@ from typing import Any
 from sureshot.errors import ModelError, QueryError, SureshotError, option
 from sureshot.library.confidence import describe_card, find_card
 from sureshot.library.judging import Judgements
-from sureshot.library.results import JSON_SCHEMA, json_values, reasons
+from sureshot.library.results import JSON_SCHEMA, json_values
 from sureshot.library.video_list import split_failed
 from sureshot.media.discover import as_pattern, is_away, is_folder, is_gone
 from sureshot.models.hub_bank import bank_of
@@ -108,8 +108,7 @@ class Contents:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        failed, notes = reasons(self.failed), reasons(self.notes)
-        values = json_values(self, schema=JSON_SCHEMA, failed=failed, notes=notes)
+        values = json_values(self, schema=JSON_SCHEMA)
         del values["judging"]
         return values
 

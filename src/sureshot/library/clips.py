@@ -24,7 +24,6 @@ from sureshot.library.results import (
     FrameScore,
     Hit,
     json_values,
-    reasons,
 )
 from sureshot.library.search import Searcher
 from sureshot.library.timelines import FORMATS, check_format, clock, subtitles, timelines
@@ -67,7 +66,7 @@ class Exported:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        return json_values(self, failed=reasons(self.failed))
+        return json_values(self)
 
 
 def export(

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from sureshot.library.results import JSON_SCHEMA, json_values, reasons
+from sureshot.library.results import JSON_SCHEMA, json_values
 from sureshot.media.lines import TITLES, Source
 from sureshot.text import counted, duration, plain, time_left
 
@@ -116,13 +116,7 @@ class Indexed:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON, as docs/json.md describes them."""
-        values = json_values(
-            self,
-            schema=JSON_SCHEMA,
-            failed=reasons(self.failed),
-            notes=reasons(self.notes),
-            left_out=reasons(self.left_out),
-        )
+        values = json_values(self, schema=JSON_SCHEMA)
         hidden = ("current", "bytes_begun", "bytes_done", "bytes_found", "seconds_begun")
         for name in (*hidden, "reading", "read_seconds", "to_read"):
             del values[name]

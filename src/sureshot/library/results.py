@@ -31,11 +31,6 @@ CONFIDENT = 0.8  # probability from which a first hit is called sure, or its vid
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
 
 
-def reasons(paths: Sequence[tuple[Path, str]]) -> list[dict[str, str]]:
-    """Paths with what was wrong with each, for JSON."""
-    return [{"path": printable(path), "reason": printable(reason)} for path, reason in paths]
-
-
 def looked_for(path: Path) -> dict[str, Any]:
     """Whether the file at a path is gone, and whether it may come back with its folder or disk."""
     gone = is_gone(path)
@@ -58,18 +53,22 @@ _DIGITS = {
 def json_values(result: Any, **more: Any) -> dict[str, Any]:
     """Plain values for JSON: ``more``, and the fields of a result that are not among them."""
     names = [one.name for one in fields(result) if one.name not in more]
-    return more | {name: _plain_value(name, getattr(result, name)) for name in names}
+    return more | {name: plain_value(name, getattr(result, name)) for name in names}
 
 
-def _plain_value(name: str, value: Any) -> Any:
+def plain_value(name: str, value: Any) -> Any:
+    """What a field holds, as JSON has it: paths are texts, and pairs with reasons are objects."""
     if hasattr(value, "to_dict"):
         return value.to_dict()
     if is_dataclass(value):
         return json_values(value)
     if isinstance(value, dict):
-        return {key: _plain_value(name, one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain_value(name, one) for one in value]
+        return {key: plain_value(name, one) for key, one in value.items()}
+    match value:
+        case (Path() as path, str() as reason):
+            return {"path": printable(path), "reason": printable(reason)}
+        case list() | tuple():
+            return [plain_value(name, one) for one in value]
     if isinstance(value, str | Path):
         return printable(value)
     return round(value, _DIGITS[name]) if name in _DIGITS and value is not None else value

@@ -16,7 +16,7 @@ from typing import Any
 from sureshot.errors import SureshotError
 from sureshot.library.index_result import Indexed, IndexProgress
 from sureshot.library.indexing import index
-from sureshot.library.results import json_text, reasons
+from sureshot.library.results import json_text, plain_value
 from sureshot.text import printable
 
 _MOST = 200  # failures that are listed
@@ -90,7 +90,7 @@ class Worker:
     def _print(self, values: dict[str, Any], result: Indexed | None = None) -> None:
         if result is not None:
             values["failures"] = len(result.failed)
-            values["failed"] = reasons(result.failed[-_MOST:])
+            values["failed"] = plain_value("failed", result.failed[-_MOST:])
         sys.stdout.write(json_text(values, ascii_only=True) + "\n")
         sys.stdout.flush()
 

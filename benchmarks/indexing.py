@@ -137,7 +137,7 @@ def loop(folder: Path, encoder: object) -> int:
 
 def index(folder: Path, encoder: object) -> int:
     """Sureshot's way, into a store on disk."""
-    from sureshot.library.indexing import ingest
+    from sureshot.library.indexing import Run
     from sureshot.models.encoders.bundled import BundledEncoder
     from sureshot.store.index import Store
     from sureshot.store.rows import IndexSettings
@@ -145,7 +145,7 @@ def index(folder: Path, encoder: object) -> int:
     assert isinstance(encoder, BundledEncoder)
     with tempfile.TemporaryDirectory() as place:
         store = Store.create(place, IndexSettings(), encoder.fingerprint, encoder.dim)
-        return ingest(store, encoder, [folder]).indexed
+        return Run(store, encoder, [folder]).ingest().indexed
 
 
 if __name__ == "__main__":

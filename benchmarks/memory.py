@@ -26,7 +26,7 @@ import numpy as np
 from benchmarks.data import folder
 from sureshot.library.encoding import EncodedVideo, encode_videos
 from sureshot.library.index_result import Indexed
-from sureshot.library.indexing import ingest
+from sureshot.library.indexing import Run
 from sureshot.media.discover import Source, discover
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.toy import TinyEncoder
@@ -87,7 +87,7 @@ def failing(place: Path, count: int) -> None:
             say(len(result.failed), began)
             told[0] += EVERY
 
-    ingest(store, encoder, [place], progress=observe)
+    Run(store, encoder, [place], progress=observe).ingest()
     say(count, began)
 
 

@@ -22,7 +22,7 @@ from jaxtyping import Bool, Float
 from benchmarks import trust
 from benchmarks.films import LEAST, Interval, captioned, join_several
 from sureshot.files import CARD
-from sureshot.library.indexing import ingest
+from sureshot.library.indexing import Run
 from sureshot.library.results import CONFIDENT, Hit
 from sureshot.library.search import Searcher
 from sureshot.metrics.confidence import ece, ece_floor
@@ -66,7 +66,7 @@ def main() -> None:
         settings = IndexSettings()
         index = Path(place) / "index"
         store = Store.create(str(index), settings, encoder.fingerprint, encoder.dim)
-        ingest(store, encoder, list(films))
+        Run(store, encoder, list(films)).ingest()
         if options.without:
             scorer = load("bundled")
             parts = trust.worlds(scorer, options.cache)

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from sureshot.library import indexing
-from sureshot.library.indexing import ingest
+from sureshot.library.indexing import Run
 from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.locks import staging_lock, write_lock
@@ -127,7 +127,7 @@ def index(place: Path, folders: list[Path], gate=None, die_at: int = -1, times: 
         indexing._EVERY = 0.0  # so that each video has commits of its own
         _die_before_change(die_at)
     for time_ in range(times):
-        run = ingest(store, TinyEncoder(), folders, workers=1, force=time_ > 0)
+        run = Run(store, TinyEncoder(), folders, workers=1, force=time_ > 0).ingest()
         assert not run.interrupted
 
 

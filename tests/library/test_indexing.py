@@ -19,7 +19,7 @@ from sureshot.errors import QueryError, StoreError, SureshotError
 from sureshot.library import indexing, status
 from sureshot.library.encoding import VideoProgress, content_digest
 from sureshot.library.index_result import Indexed
-from sureshot.library.indexing import Run, index, ingest
+from sureshot.library.indexing import Run, index
 from sureshot.library.search import Searcher
 from sureshot.media import discover
 from sureshot.models.encoders.toy import COLOURS, TinyEncoder
@@ -67,7 +67,7 @@ def clips(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def whole(clips: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[list, ...]:
     """What an index of them holds that was made without interruption."""
     place = tmp_path_factory.mktemp("whole") / "index"
-    ingest(make_store(place), TinyEncoder(), [clips])
+    Run(make_store(place), TinyEncoder(), [clips]).ingest()
     videos, windows, words = contents(place)
     assert len(videos) == CLIPS
     assert len(windows) == sum(2 + number % 2 for number in range(CLIPS))
@@ -94,7 +94,7 @@ def store(tmp_path: Path) -> Store:
 def run(store: Store, *paths: Path, **options) -> tuple[Indexed, int]:
     """The result of a run, and how many windows it decoded."""
     encoder = Counting()
-    return ingest(store, encoder, list(paths), **options), encoder.windows
+    return Run(store, encoder, list(paths), **options).ingest(), encoder.windows
 
 
 def known(store: Store) -> dict[str, VideoRecord]:
@@ -267,7 +267,7 @@ def test_a_new_file_is_compared_only_with_what_has_its_content(
     digests = [str(number) for number in range(39)] + [content_digest(source)]
     known = [record(f"/{number}.mp4", digest=digest) for number, digest in enumerate(digests)]
     store.commit([store.stage(one, random_windows(1)) for one in known])
-    run = Run(store, [new])
+    run = Run(store, TinyEncoder(), [new])
     left = {source.path.name for source in run.todo(run.find())}
     assert left == {f"{number}.mp4" for number in range(40)} - {"7.mp4"}
     assert run.result.copied + run.result.moved == 1 and len(compared) < 40
@@ -285,16 +285,18 @@ def test_a_run_for_one_file_looks_at_no_other_video_of_the_index(
         return video_record(row)
 
     monkeypatch.setattr(integrity, "video_record", counted)
-    assert ingest(store, TinyEncoder(), [library / "a"]).indexed == 1
+    assert Run(store, TinyEncoder(), [library / "a"]).ingest().indexed == 1
     assert {Path(path).parent for path in made} == {library / "a"}
     made.clear()
     (library / "a" / "1.mp4").unlink()
     (library / "b" / "broken.mp4").write_text("no video")
-    result = ingest(store, TinyEncoder(), [library], prune=True)
+    result = Run(store, TinyEncoder(), [library], prune=True).ingest()
     assert (result.indexed, result.pruned, len(result.failed)) == (2, 1, 1)
     assert all(Path(path).is_relative_to(library) for path in made)
     (library / "b" / "broken.mp4").unlink()
-    ingest(store, TinyEncoder(), [library / "a"])  # which knows of failed ones, wherever they are
+    Run(
+        store, TinyEncoder(), [library / "a"]
+    ).ingest()  # which knows of failed ones, wherever they are
     assert {one.path for one in store.videos() if one.path.is_relative_to(library)} == {
         library / "b" / "0.mp4",
         library / "b" / "2.mp4",
@@ -487,7 +489,7 @@ class Refused(TinyEncoder):
 
 
 def test_what_may_go_away_by_itself_is_tried_again(store: Store, library: Path) -> None:
-    result = ingest(store, Refused(), [library])
+    result = Run(store, Refused(), [library]).ingest()
     assert [reason for _, reason in result.failed] == ["permission denied"] * 3
     result, decoded = run(store, library)
     assert (result.indexed, result.known_failures, decoded) == (3, 0, 7)
@@ -498,7 +500,7 @@ def test_a_file_out_of_reach_just_now_keeps_what_is_indexed_of_it(
 ) -> None:
     run(store, library)
     before = contents(store.location)
-    result = ingest(store, Refused(), [library], force=True)
+    result = Run(store, Refused(), [library], force=True).ingest()
     assert len(result.failed) == 3
     assert contents(store.location) == before
 
@@ -508,7 +510,7 @@ def test_a_changed_file_out_of_reach_does_not_keep_what_it_no_longer_shows(
 ) -> None:
     run(store, library)
     coloured(library / "a" / "1.mp4", ["white"], rate=5)
-    ingest(store, Refused(), [library])
+    Run(store, Refused(), [library]).ingest()
     assert known(store)["1.mp4"].transient
     assert store.count() == 4
 
@@ -796,35 +798,35 @@ def test_links_that_lead_out_of_the_roots_are_not_followed(
 
 
 def test_all_shares_together_are_the_whole(store: Store, videos: Path, tmp_path: Path) -> None:
-    results = [ingest(store, TinyEncoder(), [videos], shard=share) for share in SHARES]
+    results = [Run(store, TinyEncoder(), [videos], shard=share).ingest() for share in SHARES]
     assert sum(result.found for result in results) == len(COLOURS)
     assert all(result.missing == result.unchanged == 0 for result in results)
     whole = make_store(tmp_path / "whole")
-    ingest(whole, TinyEncoder(), [videos])
+    Run(whole, TinyEncoder(), [videos]).ingest()
     assert contents(store.location) == contents(whole.location)
 
 
 def test_a_share_forgets_only_its_own_videos(store: Store, videos: Path) -> None:
-    ingest(store, TinyEncoder(), [videos])
+    Run(store, TinyEncoder(), [videos]).ingest()
     paths = [record.path for record in store.videos()]
     for path in paths[:6]:
         path.unlink()
     mine = {path for path in paths[:6] if SHARES[0].has(path)}
-    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[0], prune=True)
+    result = Run(store, TinyEncoder(), [videos], shard=SHARES[0], prune=True).ingest()
     assert result.pruned == len(mine)
     assert {record.path for record in store.videos()} == {*paths} - mine
     store.set_excluded([str(videos)], excluded=True)
     left = [path for path in paths if path not in mine]
-    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[1])
+    result = Run(store, TinyEncoder(), [videos], shard=SHARES[1]).ingest()
     assert result.forgotten == sum(SHARES[1].has(path) for path in left)
 
 
 def test_a_share_copies_what_moved_away_from_another(store: Store, videos: Path) -> None:
-    ingest(store, TinyEncoder(), [videos])
+    Run(store, TinyEncoder(), [videos]).ingest()
     old = next(r.path for r in store.videos() if not SHARES[0].has(r.path))
     new = next(p for n in range(99) if SHARES[0].has(p := videos / f"new-{n}.mp4"))
     shutil.move(old, new)
-    result = ingest(store, TinyEncoder(), [videos], shard=SHARES[0])
+    result = Run(store, TinyEncoder(), [videos], shard=SHARES[0]).ingest()
     assert (result.copied, result.moved, result.indexed) == (1, 0, 0)
     assert {old, new} <= {record.path for record in store.videos()}
 
@@ -834,7 +836,7 @@ def test_what_cannot_be_read_and_was_named_is_told_by_every_share(
 ) -> None:
     gone = videos / "gone.mp4"
     for share in SHARES:
-        result = ingest(store, TinyEncoder(), [videos, gone], shard=share)
+        result = Run(store, TinyEncoder(), [videos, gone], shard=share).ingest()
         assert [path for path, _ in result.failed] == [gone]
 
 
@@ -846,7 +848,7 @@ def told() -> list[int]:
 
 @pytest.fixture
 def committing(store: Store, told: list[int]) -> Run:
-    one = Run(store, [], progress=lambda result: told.append(result.indexed))
+    one = Run(store, TinyEncoder(), [], progress=lambda result: told.append(result.indexed))
     one.lost.add(Path("/2.mp4"))
     return one
 

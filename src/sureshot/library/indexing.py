@@ -12,7 +12,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import ExitStack, closing
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -73,44 +73,93 @@ _EVERY = 1.0  # seconds: a commit waits for the disk, as long as a short clip ta
 _BySize: TypeAlias = defaultdict[int, defaultdict[tuple[str, str], list[VideoRecord]]]
 
 
+@dataclass(eq=False, repr=False)
 class Run:
-    """One run: finds videos, deals with what need not be decoded, commits what is packed.
+    """One run over the videos at or below some paths; the arguments are those of `index`.
 
-    Commits come at most once a second. The arguments are those of `ingest`.
+    It finds them, deals with what need not be decoded, and commits what is packed, at most once a
+    second. ``packing`` encodes in place of this process.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        paths: Sequence[Path],
-        *,
-        shard: Shard = WHOLE,
-        force: bool = False,
-        thorough: bool = True,
-        roots: Sequence[Path] | None = None,
-        progress: Callable[[Indexed], None] = lambda result: None,
-    ) -> None:
-        self.result = Indexed(index=store.location)
-        # Videos whose windows are not there as they were written are encoded again.
-        self.lost = {r.path for r in store.lost(thorough=thorough) if shard.has(r.path)}
+    store: Store
+    encoder: Encoder
+    paths: Sequence[Path]
+    _: KW_ONLY
+    force: bool = False
+    prune: bool = False
+    shard: Shard = WHOLE
+    roots: Sequence[Path] | None = None
+    progress: Callable[[Indexed], None] = lambda result: None
+    workers: int | None = None
+    packing: Callable[[Sequence[Source]], Packing] | None = None
+    words: Wanted | None = None
+    thorough: bool = True
+
+    def __post_init__(self) -> None:
+        self.result = Indexed(index=self.store.location)
+        self.lost: set[Path] = set()  # videos whose windows are not there as they were written
         self.fixed = 0  # of those
-        self._store, self._shard, self._force, self._progress = store, shard, force, progress
-        self._paths, self._tops = paths, [absolute(path) for path in paths]
-        self._excluded = Excluded(store.excluded())
-        self._roots = None if roots is None else [absolute(root).resolve() for root in roots]
+        self._tops = [absolute(path) for path in self.paths]
+        self._excluded = Excluded(self.store.excluded())
+        bounds = self.roots
+        self._bounds = None if bounds is None else [absolute(root).resolve() for root in bounds]
         self._outside: list[Path] = []
         self._begun: dict[Path, VideoProgress] = {}
         self._waiting: list[StagedVideo] = []
-        self.began = time.monotonic()
+        self._began = time.monotonic()
         self._last = -math.inf  # commit, so that the first video can be found at once
+
+    def ingest(self) -> Indexed:
+        """Bring the index up to date. Ctrl-C sets ``interrupted``, and what was written stays."""
+        store, result = self.store, self.result
+        packing = self.packing or partial(pack_videos, store, self.encoder, workers=self.workers)
+        result.warnings += store.repair()
+        lost = store.lost(thorough=self.thorough)
+        self.lost = {record.path for record in lost if self.shard.has(record.path)}
+        store.note_shard(self.shard, self.paths, finished=False)
+        try:
+            self.report()
+            with staging_lock(store.location), ExitStack() as held:
+                sources = self.find()
+                packed = held.enter_context(closing(packing(self.todo(sources))))
+                try:
+                    for one in packed:
+                        self.take(one)
+                finally:
+                    self.finish()
+                self.forget(sources)
+                read_words(
+                    store,
+                    sources,
+                    self.words or Wanted.of(store, None, None),
+                    result,
+                    lambda _: self.report(),
+                    roots=self.paths if self.roots is None else self.roots,
+                    force=self.force,
+                )
+                result.warnings += filter(None, [store.sweep()[1]])
+                changed = result.indexed + result.pruned + result.moved + result.copied
+                if changed + result.forgotten + sum(result.lines.values()):
+                    store.compact()
+                store.note_shard(self.shard, self.paths, finished=True)
+        except KeyboardInterrupt:
+            result.interrupted = True
+        store.sync()
+        store.clear()
+        if result.indexed:
+            result.engine = getattr(self.encoder, "engine", "")
+        result.warnings += _on_lost(len(self.lost), self.fixed)
+        result.bytes_begun, result.seconds_begun = 0, 0.0
+        result.elapsed = time.monotonic() - self._began
+        return result
 
     def find(self) -> list[Source]:
         """Every video of the share at or below the paths; what cannot be looked at is noted."""
         result, sources = self.result, list[Source]()
-        for source in discover(self._paths, self._leaves_out):
+        for source in discover(self.paths, self._leaves_out):
             if isinstance(source, Unreadable):
                 # What was named and cannot be read concerns everybody.
-                if self._shard.has(source.path) or source.path in self._tops:
+                if self.shard.has(source.path) or source.path in self._tops:
                     result.failed.append((source.path, source.reason))
                     result.found += (
                         source.path.suffix.lower() in VIDEO_SUFFIXES
@@ -118,12 +167,12 @@ class Run:
                     )
             elif source.path in self._tops and source.path.suffix.lower() in PHOTO_SUFFIXES:
                 result.failed.append((source.path, _PHOTO.format(shlex.quote(source.path.name))))
-            elif self._shard.has(source.path) and self._is_inside(source):
+            elif self.shard.has(source.path) and self._is_inside(source):
                 sources.append(source)
                 result.found += 1
                 result.bytes_found += source.size
                 if result.found % 200 == 0:
-                    self._progress(result)
+                    self.progress(result)
         if self._outside:
             links = counted(len(self._outside), "link leads", "links lead")
             result.warnings.append(
@@ -141,12 +190,12 @@ class Run:
 
     def _is_inside(self, what: Path | Source) -> bool:
         """Whether a path, or each file of a video, is below the roots, links followed."""
-        if self._roots is None:
+        if self._bounds is None:
             return True
         path = what if isinstance(what, Path) else what.path
         try:
             files = [what] if isinstance(what, Path) else files_of(what)
-            inside = all(any(f.resolve().is_relative_to(r) for r in self._roots) for f in files)
+            inside = all(any(f.resolve().is_relative_to(r) for r in self._bounds) for f in files)
         except (OSError, RuntimeError):  # of links that lead in a circle
             inside = False
         if not inside:
@@ -155,7 +204,7 @@ class Run:
 
     def todo(self, sources: Sequence[Source]) -> list[Source]:
         """The sources that must be decoded; everything else is dealt with here."""
-        if self._force:
+        if self.force:
             return list(sources)
         left: list[Source] = []
         for first in range(0, len(sources), _PAGE):
@@ -183,11 +232,11 @@ class Run:
 
     def _known(self, page: Sequence[Source]) -> tuple[dict[Path, VideoRecord], _BySize]:
         """What the index has of some sources, and the videos that may be their twins."""
-        found = self._store.at([source.path for source in page])
+        found = self.store.at([source.path for source in page])
         known = {path: record for path, record in found.items() if path not in self.lost}
         by_size: _BySize = defaultdict(lambda: defaultdict(list))
         new = {s.size for s in page if s.path not in known or not _stamped(known[s.path], s)}
-        for record in self._store.of_sizes(new) if new else ():
+        for record in self.store.of_sizes(new) if new else ():
             if record.path not in self.lost:
                 by_size[record.size][record.kind, record.digest].append(record)
         return known, by_size
@@ -205,7 +254,7 @@ class Run:
 
     def _passed(self, size: int) -> None:
         self.result.bytes_done += size
-        self._progress(self.result)
+        self.progress(self.result)
 
     def _take_over(self, twins: _Twins, by_size: _BySize) -> list[Path]:
         """Give videos the windows of those with the same content; what was only touched is noted.
@@ -216,16 +265,16 @@ class Run:
             Those whose windows another process has taken away.
         """
         touched = [(r, source) for r, source in twins if r.path == source.path]
-        self._store.touch([replace(r, mtime_ns=source.mtime_ns) for r, source in touched])
+        self.store.touch([replace(r, mtime_ns=source.mtime_ns) for r, source in touched])
         self.result.unchanged += len(touched)
         pairs = [(r, source) for r, source in twins if r.path != source.path]
         try:
             lost = self._copy(pairs, by_size)
         except KeyboardInterrupt:
             # Copies may be in, and are known from now on, so what they moved from goes.
-            there = self._store.at([source.path for _, source in pairs]).values()
+            there = self.store.at([source.path for _, source in pairs]).values()
             known = {record.digest for record in there}
-            self._store.remove([r for r, _ in pairs if r.digest in known and self._has_moved(r)])
+            self.store.remove([r for r, _ in pairs if r.digest in known and self._has_moved(r)])
             raise
         for _, source in twins:
             if source.path not in lost:
@@ -233,7 +282,7 @@ class Run:
         return lost
 
     def _copy(self, pairs: _Twins, by_size: _BySize) -> list[Path]:
-        copies = self._store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
+        copies = self.store.copy([(r, record_of(s, digest=r.digest)) for r, s in pairs])
         moved: dict[Path, VideoRecord] = {}
         lost = []
         for (twin, source), copy in zip(pairs, copies, strict=True):
@@ -248,12 +297,12 @@ class Run:
                 moved[twin.path] = twin
                 same.remove(twin)
                 self.result.moved += 1
-        self._store.remove([*moved.values()])
+        self.store.remove([*moved.values()])
         return lost
 
     def _has_moved(self, twin: VideoRecord) -> bool:
         """Whether a video whose content is elsewhere, too, is no longer where it was."""
-        return self._shard.has(twin.path) and _is_gone_for_good(twin)
+        return self.shard.has(twin.path) and _is_gone_for_good(twin)
 
     def take(self, packed: StagedVideo | VideoProgress) -> None:
         """Commit a video, now or with those that come within a second; or note how far one is."""
@@ -276,8 +325,8 @@ class Run:
         """Report the result so far."""
         self.result.bytes_begun = sum(video.bytes for video in self._begun.values())
         self.result.seconds_begun = sum(video.seconds for video in self._begun.values())
-        self.result.elapsed = time.monotonic() - self.began
-        self._progress(self.result)
+        self.result.elapsed = time.monotonic() - self._began
+        self.progress(self.result)
 
     def _commit(self, pause: float) -> None:
         if not self._waiting or time.monotonic() - self._last < pause:
@@ -285,10 +334,10 @@ class Run:
         staged, self._waiting = self._waiting, []
         due = [video for video in staged if not self._still_holds(video.record)]
         try:
-            self._store.commit(due)
+            self.store.commit(due)
         except KeyboardInterrupt:
             # They may be committed or not. Once more, so that the result of the run is true.
-            self._store.commit(due)
+            self.store.commit(due)
             raise
         finally:
             for video in staged:
@@ -297,7 +346,7 @@ class Run:
 
     def _still_holds(self, now: VideoRecord) -> bool:
         """Whether a video was indexed again by force and is out of reach just now."""
-        old = self._store.at([now.path]).get(now.path) if now.reason and now.transient else None
+        old = self.store.at([now.path]).get(now.path) if now.reason and now.transient else None
         return old is not None and not old.reason and _stamped(old, now)
 
     def _note(self, record: VideoRecord) -> None:
@@ -315,7 +364,7 @@ class Run:
         if record.note:
             result.notes.append((record.path, record.note))
 
-    def forget(self, sources: Sequence[Source], *, prune: bool) -> None:
+    def forget(self, sources: Sequence[Source]) -> None:
         """Remove what was indexed at or below the paths and is excluded now, or gone.
 
         What is gone is only counted, unless it is to be pruned; what is on a disk, or below a path,
@@ -327,9 +376,9 @@ class Run:
         # To ask a storage for each object would take long; a listing has them all.
         listed = {source.path for source in sources if isinstance(source.path, ObjectPath)}
         dropped, missing = list[VideoRecord](), list[VideoRecord]()
-        for record in self._store.each_video(tops):
+        for record in self.store.each_video(tops):
             fate = self._fate(record, tops, here, listed)
-            if fate == "missing" and prune:
+            if fate == "missing" and self.prune:
                 fate = "pruned"
             if fate in ("forgotten", "pruned", "missing", "away"):
                 setattr(self.result, fate, getattr(self.result, fate) + 1)
@@ -347,7 +396,7 @@ class Run:
             self.result.warnings.append(f"Not there: {where} {prune_them} would forget them.")
 
     def _drop(self, records: Sequence[VideoRecord]) -> None:
-        self._store.remove(records)
+        self.store.remove(records)
         forget_films(records)
 
     def _fate(
@@ -355,7 +404,7 @@ class Run:
     ) -> str:
         """What becomes of a video of the index; empty where it stays."""
         path = record.path
-        if not self._shard.has(path):
+        if not self.shard.has(path):
             return ""
         inside = path in tops or not tops.isdisjoint(path.parents)
         if inside and self._excluded.matches(path, self._tops):
@@ -552,7 +601,7 @@ def index(
             pool = RayPool(
                 cluster, store, encoder, chosen, device=device, engine=engine, workers=workers
             )
-        result = ingest(
+        result = Run(
             store,
             encoder,
             chosen,
@@ -565,80 +614,9 @@ def index(
             packing=None if pool is None else pool.pack,
             thorough=thorough,
             words=wanted,
-        )
+        ).ingest()
         result.warnings += pool.warnings() if pool else []
         return result
-
-
-def ingest(
-    store: Store,
-    encoder: Encoder,
-    paths: Sequence[Path],
-    *,
-    force: bool = False,
-    prune: bool = False,
-    shard: Shard = WHOLE,
-    roots: Sequence[Path] | None = None,
-    progress: Callable[[Indexed], None] = lambda result: None,
-    workers: int | None = None,
-    packing: Callable[[Sequence[Source]], Packing] | None = None,
-    words: Wanted | None = None,
-    thorough: bool = True,
-) -> Indexed:
-    """Bring the index up to date with the videos at or below the paths.
-
-    The arguments are those of `index`; ``packing`` encodes, in place of this process. Ctrl-C sets
-    ``interrupted`` of the result, and what was written stays.
-    """
-    packing = packing or partial(pack_videos, store, encoder, workers=workers)
-    warnings = store.repair()
-    run = Run(
-        store,
-        paths,
-        shard=shard,
-        force=force,
-        thorough=thorough,
-        roots=roots,
-        progress=progress,
-    )
-    result = run.result
-    result.warnings += warnings
-    store.note_shard(shard, paths, finished=False)
-    try:
-        run.report()
-        with staging_lock(store.location), ExitStack() as held:
-            sources = run.find()
-            packed = held.enter_context(closing(packing(run.todo(sources))))
-            try:
-                for one in packed:
-                    run.take(one)
-            finally:
-                run.finish()
-            run.forget(sources, prune=prune)
-            read_words(
-                store,
-                sources,
-                words or Wanted.of(store, None, None),
-                result,
-                lambda _: run.report(),
-                roots=paths if roots is None else roots,
-                force=force,
-            )
-            result.warnings += filter(None, [store.sweep()[1]])
-            changed = result.indexed + result.pruned + result.moved + result.copied
-            if changed + result.forgotten + sum(result.lines.values()):
-                store.compact()
-            store.note_shard(shard, paths, finished=True)
-    except KeyboardInterrupt:
-        result.interrupted = True
-    store.sync()
-    store.clear()
-    if result.indexed:
-        result.engine = getattr(encoder, "engine", "")
-    result.warnings += _on_lost(len(run.lost), run.fixed)
-    result.bytes_begun, result.seconds_begun = 0, 0.0
-    result.elapsed = time.monotonic() - run.began
-    return result
 
 
 def _on_lost(lost: int, fixed: int) -> list[str]:

@@ -29,7 +29,7 @@ from sureshot.library.encoding import (
     record_of,
 )
 from sureshot.library.index_result import Indexed
-from sureshot.library.lines import Wanted, Words, check_words, read_words
+from sureshot.library.lines import Wanted, WordReader, Words, check_words
 from sureshot.library.ray_workers import RayPool, on_ray
 from sureshot.media.discover import (
     PHOTO_SUFFIXES,
@@ -128,15 +128,14 @@ class Run:
                 finally:
                     self.finish()
                 self.forget(sources)
-                read_words(
-                    store,
-                    sources,
-                    self.words or Wanted.of(store, None, None),
-                    result,
-                    lambda _: self.report(),
+                WordReader(
+                    store=store,
+                    wanted=self.words or Wanted.of(store, None, None),
+                    result=result,
+                    progress=self.report,
                     roots=self.paths if self.roots is None else self.roots,
                     force=self.force,
-                )
+                ).read(sources)
                 result.warnings += filter(None, [store.sweep()[1]])
                 changed = result.indexed + result.pruned + result.moved + result.copied
                 if changed + result.forgotten + sum(result.lines.values()):

@@ -2,7 +2,8 @@
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
@@ -65,39 +66,6 @@ def check_words(words: str | None, speech: str | None) -> None:
         raise ArgumentError(f"{option('speech', absolute_model(speech))} cannot be used: {why}.")
 
 
-def read_words(
-    store: Store,
-    sources: Sequence[VideoSource],
-    wanted: Wanted,
-    result: Indexed,
-    progress: Callable[[Indexed], None],
-    *,
-    roots: Sequence[Path] = (),
-    force: bool = False,
-) -> None:
-    """Read the words of indexed videos that are not in the index as they are now.
-
-    No frame is encoded again. What is read of a video is committed with what others give within a
-    second.
-
-    Args:
-        result: takes in what is done; ``progress`` is called with it after each video.
-        roots: folders below which links to subtitle files may lead.
-        force: whether words that are there are read again.
-    """
-    chosen = []
-    for source in wanted.sources:
-        if why := lines.why_not(source, wanted.speech):
-            result.warnings.append(f"{TITLES[source]} was not read: {why}.")
-        else:
-            chosen.append(source)
-    run = _Run(store, wanted.speech, result, progress)
-    more = wanted.words == "subtitles" and not lines.why_not("picture")
-    for first in range(0, len(sources) if chosen else 0, _PAGE):
-        run.find(sources[first : first + _PAGE], chosen, roots, force=force, more=more)
-    run.read()
-
-
 class _Todo(NamedTuple):
     video: VideoRecord
     source: Source
@@ -105,68 +73,71 @@ class _Todo(NamedTuple):
     sidecars: Sequence[subtitles.Sidecar]
 
 
-class _Run:
-    """Reads what is to be read, and commits it."""
+@dataclass(eq=False, repr=False)
+class WordReader:
+    """Reads the words of indexed videos that are not in the index as they are now.
 
-    def __init__(
-        self,
-        store: Store,
-        speech: str | None,
-        result: Indexed,
-        progress: Callable[[Indexed], None],
-    ) -> None:
-        self._store, self._speech, self._result, self._progress = store, speech, result, progress
-        self._known = store.words_read()
-        self._todo: list[_Todo] = []
+    No frame is encoded again. What is read of a video is committed with what others give within a
+    second.
+    """
+
+    store: Store
+    wanted: Wanted
+    result: Indexed  # takes in what is done
+    progress: Callable[[], None]  # called after each video
+    roots: Sequence[Path]  # folders below which links to subtitle files may lead
+    force: bool  # whether words that are there are read again
+
+    def __post_init__(self) -> None:
+        self._known = self.store.words_read()
         self._waiting: list[WordsRead] = []
         self._last = time.monotonic()
 
-    def find(
-        self,
-        page: Sequence[VideoSource],
-        sources: Sequence[Source],
-        roots: Sequence[Path],
-        *,
-        force: bool,
-        more: bool,
-    ) -> None:
-        """Take in which words of some videos are to be read.
+    def read(self, sources: Sequence[VideoSource]) -> None:
+        """Read the words of videos, from the sources that take least time first."""
+        chosen = []
+        for source in self.wanted.sources:
+            if why := lines.why_not(source, self.wanted.speech):
+                self.result.warnings.append(f"{TITLES[source]} was not read: {why}.")
+            else:
+                chosen.append(source)
+        todo: list[_Todo] = []
+        for first in range(0, len(sources) if chosen else 0, _PAGE):
+            todo += self._unread(sources[first : first + _PAGE], chosen)
+        try:
+            for source in SOURCES:
+                self._read([one for one in todo if one.source == source], source)
+        finally:
+            self._commit()
+            self.result.reading = ""
 
-        Args:
-            more: whether it is noted how many seconds have text in the picture to be read too.
-        """
-        known = self._store.at([source.path for source in page])
-        videos = [video for video in known.values() if video.windows]
+    def _unread(self, page: Sequence[VideoSource], sources: Sequence[Source]) -> Iterator[_Todo]:
+        """Which words of some videos are to be read."""
+        # How many seconds have text in the picture to be read too is noted.
+        more = self.wanted.words == "subtitles" and not lines.why_not("picture")
+        found = self.store.at([source.path for source in page])
+        videos = [video for video in found.values() if video.windows]
         left_out: list[str] = []
-        sidecars = subtitles.sidecars([video.path for video in videos], roots, left_out.append)
-        self._result.warnings += [f"{remark}." for remark in left_out]
+        sidecars = subtitles.sidecars([video.path for video in videos], self.roots, left_out.append)
+        self.result.warnings += [f"{remark}." for remark in left_out]
         for video in videos:
             mine, there = sidecars.get(video.path), self._known.get(video.id, {})
             if more and "picture" not in there:
-                unread = self._result.unread
+                unread = self.result.unread
                 unread["picture"] = unread.get("picture", 0.0) + video.duration
             for source in sources:
                 of = (mine or ()) if source == "subtitles" else ()
-                stamp = f"{video.digest} {lines.stamp(source, of, self._speech)}"
+                stamp = f"{video.digest} {lines.stamp(source, of, self.wanted.speech)}"
                 before, count = there.get(source, ("", 0))
                 # Nothing is known of the files; what was read of them stays.
                 kept = source == "subtitles" and mine is None and before
-                if not kept and (force or before != stamp):
-                    self._todo.append(_Todo(video, source, stamp, of))
+                if not kept and (self.force or before != stamp):
+                    yield _Todo(video, source, stamp, of)
                 elif count:
-                    self._result.worded[source] += 1
-
-    def read(self) -> None:
-        """Read it, the sources that take least time first."""
-        try:
-            for source in SOURCES:
-                self._read([one for one in self._todo if one.source == source], source)
-        finally:
-            self._commit()
-            self._result.reading = ""
+                    self.result.worded[source] += 1
 
     def _read(self, todo: Sequence[_Todo], source: Source) -> None:
-        result = self._result
+        result = self.result
         before = 0.0
         result.to_read = sum(one.video.duration for one in todo)
         try:
@@ -178,7 +149,7 @@ class _Run:
                 if time.monotonic() - self._last > _EVERY:
                     self._commit()
                     result.read_seconds = before
-                    self._progress(result)
+                    self.progress()
         except SureshotError as error:  # of a model that cannot be loaded, which concerns all
             result.warnings.append(f"{TITLES[source]} was not read: {error}")
 
@@ -187,11 +158,11 @@ class _Run:
 
         Before it so many seconds of video were read from this source.
         """
-        result, found = self._result, list[Line]()
+        result, found = self.result, list[Line]()
 
         def progress(seconds: float) -> None:
             result.read_seconds = before + min(seconds, one.video.duration)
-            self._progress(result)
+            self.progress()
 
         try:
             for line in lines.read(
@@ -199,8 +170,8 @@ class _Run:
                 one.source,
                 sidecars=one.sidecars,
                 duration=one.video.duration,
-                rate=self._store.settings.frame_rate,
-                speech=self._speech,
+                rate=self.store.settings.frame_rate,
+                speech=self.wanted.speech,
                 note=lambda remark: result.left_out.append((one.video.path, remark)),
                 progress=progress,
             ):
@@ -227,7 +198,7 @@ class _Run:
 
     def _commit(self) -> None:
         read, self._waiting = self._waiting, []
-        self._store.write_lines(read)
+        self.store.write_lines(read)
         self._last = time.monotonic()
 
 

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from sureshot.library.spelling import corrected
+from sureshot.library.spelling import speller
 from sureshot.models.encoders.base import Vocabulary
 from sureshot.models.load import load_searchable
 from tests.paths import DATA
@@ -52,7 +52,7 @@ def pairs():
 
 
 def test_what_was_meant_is_found(vocabulary):
-    wrong = [(a, corrected(f"a {a} here", vocabulary, unnamed)) for a, _ in pairs()]
+    wrong = [(a, speller(vocabulary).corrected(f"a {a} here", unnamed)) for a, _ in pairs()]
     wrong = [(a, b) for (a, b), (_, right) in zip(wrong, pairs(), strict=True) if right not in b]
     assert len(pairs()) >= 60
     assert len(wrong) <= len(pairs()) / 25, wrong
@@ -60,7 +60,7 @@ def test_what_was_meant_is_found(vocabulary):
 
 @pytest.mark.parametrize("word", RIGHT.split())
 def test_what_is_right_stays(vocabulary, word):
-    assert corrected(f"a {word} here", vocabulary, unnamed) == f"a {word} here"
+    assert speller(vocabulary).corrected(f"a {word} here", unnamed) == f"a {word} here"
 
 
 @pytest.mark.parametrize(
@@ -73,17 +73,17 @@ def test_what_is_right_stays(vocabulary, word):
     ],
 )
 def test_capitals(vocabulary, typed, meant):
-    assert corrected(typed, vocabulary, unnamed) == meant
+    assert speller(vocabulary).corrected(typed, unnamed) == meant
 
 
 def test_a_word_that_is_in_the_name_of_a_video_stays(vocabulary):
-    assert corrected("elefant", vocabulary, lambda word: word == "elefant") == "elefant"
+    assert speller(vocabulary).corrected("elefant", lambda word: word == "elefant") == "elefant"
 
 
 def test_a_small_vocabulary_corrects_to_its_own_words():
     known = Vocabulary({"dolphin": 60, "dog": 60, "capoeira": 3})
-    assert corrected("a dolfin and a dgo", known, unnamed) == "a dolphin and a dgo"
-    assert corrected("capoeria", known, unnamed) == "capoeria"  # no English word
+    assert speller(known).corrected("a dolfin and a dgo", unnamed) == "a dolphin and a dgo"
+    assert speller(known).corrected("capoeria", unnamed) == "capoeria"  # no English word
 
 
 def test_captions_that_are_spelt_right_are_hardly_ever_changed(vocabulary):
@@ -100,6 +100,6 @@ def test_captions_that_are_spelt_right_are_hardly_ever_changed(vocabulary):
     with clips.open(encoding="utf-8", newline="") as file:
         captions += [row["caption"] for row in csv.DictReader(file)]
     assert len(captions) > 9000
-    changed = [c for c in captions if corrected(c, vocabulary, unnamed) != c]
+    changed = [c for c in captions if speller(vocabulary).corrected(c, unnamed) != c]
     # 2 in 100 captions of these have a misspelt word, counted by eye (LOG.md).
     assert len(changed) < 0.022 * len(captions)

@@ -120,7 +120,16 @@ def test_a_name_that_is_not_text_ends_nothing(folder: Path, tmp_path: Path) -> N
 def test_a_hidden_folder_that_was_named_is_watched(folder: Path, tmp_path: Path) -> None:
     (own := folder / ".own").mkdir()
     watcher = Watcher(
-        [folder, own], tmp_path / "db", settle=1, every=9, prune=True, say=print, options={}
+        [folder, own],
+        tmp_path / "db",
+        settle=1,
+        every=9,
+        prune=True,
+        started=print,
+        say=print,
+        stop=threading.Event(),
+        progress=print,
+        options={},
     )
     assert not watcher._leaves_out(own / "a.mp4")
     assert watcher._leaves_out(folder / ".other" / "a.mp4")

@@ -19,7 +19,7 @@ from sureshot.library import confidence, query_checks, video_list
 from sureshot.library.file_names import FileNames
 from sureshot.library.ranking import Candidates, Moment, Query, Ranking
 from sureshot.library.results import Answer, Description, Descriptions, NameMatch
-from sureshot.library.spelling import corrected
+from sureshot.library.spelling import speller
 from sureshot.library.words import Words
 from sureshot.media.discover import Source, discover, frame_files
 from sureshot.media.lines import Line
@@ -589,9 +589,8 @@ class Searcher:
         # Of a long text each word takes milliseconds, and others wait for their turn.
         if known is None or foreign or text.count(" ") >= _LONG:
             return text
-        return corrected(
+        return speller(known).corrected(
             text,
-            known,
             lambda word: self._names.has(word) or self._words.has(word),
             self._words.spelt_like,
         )

@@ -51,13 +51,13 @@ class Speller:
             {word: captions for word, captions in self._captions.items() if self._is_offered(word)}
         )
 
-    def corrections(
+    def corrected(
         self,
         text: str,
         is_name: Callable[[str], bool],
-        in_lines: Callable[[str], Mapping[str, int]],
-    ) -> dict[str, str]:
-        """The misspelt words of a text, and the word that was meant by each.
+        in_lines: Callable[[str], Mapping[str, int]] = lambda _: {},
+    ) -> str:
+        """A text with what was meant in the place of misspelt words.
 
         ``is_name`` says whether a word is in the name of something that is searched, or in a line;
         ``in_lines`` gives words of lines, a word's like among them, and in how many lines each is.
@@ -83,7 +83,7 @@ class Speller:
             ]
             if rated:
                 found[word] = min(rated)[1]
-        return found
+        return _WORD.sub(lambda match: found.get(match[0], match[0]), text)
 
     def _is_listed(self, word: str) -> bool:
         return self._is_token(word) or word in self._english
@@ -159,15 +159,4 @@ def sounds(word: str) -> str:
     return re.sub(r"(.)\1+", r"\1", heard)
 
 
-_speller = functools.lru_cache(maxsize=4)(Speller)
-
-
-def corrected(
-    text: str,
-    vocabulary: Vocabulary,
-    is_name: Callable[[str], bool],
-    in_lines: Callable[[str], Mapping[str, int]] = lambda _: {},
-) -> str:
-    """A text with what was meant in the place of misspelt words; see `Speller.corrections`."""
-    meant = _speller(vocabulary).corrections(text, is_name, in_lines)
-    return _WORD.sub(lambda match: meant.get(match[0], match[0]), text)
+speller = functools.lru_cache(maxsize=4)(Speller)

@@ -15,6 +15,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -89,29 +90,40 @@ def watch(
         if not isinstance(top, ObjectPath) and top.is_file():
             raise ArgumentError(f"{plain(top)} is a file; name the folder that it is in.")
     with contextlib.suppress(KeyboardInterrupt):
-        Watcher(tops, db, settle, every, prune, say, options).run(
-            stop or threading.Event(), started, progress
-        )
+        Watcher(
+            tops,
+            db,
+            settle=settle,
+            every=every,
+            prune=prune,
+            started=started,
+            say=say,
+            stop=stop or threading.Event(),
+            progress=progress,
+            options=options,
+        ).run()
 
 
+@dataclass(eq=False, repr=False)
 class Watcher:
     """What waits to be indexed or forgotten; the arguments are those of `watch`."""
 
-    def __init__(
-        self,
-        tops: Sequence[Path],
-        db: IndexPlace,
-        settle: float,
-        every: float,
-        prune: bool,
-        say: Callable[[str], None],
-        options: dict[str, Any],
-    ) -> None:
-        self._tops, self._db, self._place = tops, db, index_place(db)
-        self._folders = [top for top in tops if not isinstance(top, ObjectPath)]
-        self._buckets = [top for top in tops if isinstance(top, ObjectPath)]
-        self._settle, self._every, self._prune, self._say = settle, every, prune, say
-        self._options = options
+    tops: Sequence[Path]
+    db: IndexPlace
+    _: KW_ONLY
+    settle: float
+    every: float
+    prune: bool
+    started: Callable[[Indexed], None]
+    say: Callable[[str], None]
+    stop: threading.Event
+    progress: Callable[[Indexed], None]
+    options: dict[str, Any]
+
+    def __post_init__(self) -> None:
+        self._place = index_place(self.db)
+        self._folders = [top for top in self.tops if not isinstance(top, ObjectPath)]
+        self._buckets = [top for top in self.tops if isinstance(top, ObjectPath)]
         # What tells each folder from another in its place; None where there is none.
         self._stamps: list[tuple[int, int] | None] = self._read_stamps()
         # Size and time of files that are to be indexed, and since when they are so.
@@ -125,50 +137,46 @@ class Watcher:
         self._excluded = Excluded(())
         self._resting = 0.0
 
-    def run(
-        self,
-        stop: threading.Event,
-        started: Callable[[Indexed], None],
-        progress: Callable[[Indexed], None],
-    ) -> None:
-        """Go on until stopped."""
+    def run(self) -> None:
+        """Go on until stopped, or interrupted."""
         for top, stamp in zip(self._folders, self._stamps, strict=True):
             if stamp is None:
-                self._say(_away(top))
+                self.say(_away(top))
         looked: float | None = None
-        while not stop.is_set():
-            for touched in self._changes(stop):
+        while not self.stop.is_set():
+            for touched in self._changes():
                 if looked is None:  # from here on nothing that changes goes unseen
                     there = [*self._there(), *self._open_buckets()]
                     if not there:
                         continue
-                    result = index(there, db=self._db, progress=progress, **self._options)
-                    started(result)
+                    result = index(there, db=self.db, progress=self.progress, **self.options)
+                    self.started(result)
                     self._failed |= self._in_buckets(result)
                     if result.interrupted:
                         return
                     self._note_devices()
                     looked = time.monotonic()
-                due = time.monotonic() - looked >= self._every
+                due = time.monotonic() - looked >= self.every
                 looked = time.monotonic() if due else looked
-                if not self._step(touched, everything=due):
-                    return
+                self._step(touched, everything=due)
             if self._notice_folders() and looked is not None:
                 looked = -math.inf
 
-    def _step(self, touched: set[Path], *, everything: bool) -> bool:
-        """Take in what changed, and do what is due; False if Ctrl-C ended that."""
+    def _step(self, touched: set[Path], *, everything: bool) -> None:
+        """Take in what changed, and do what is due."""
         try:
             if touched or everything:
                 store = self._store()
                 self._excluded = Excluded(store.excluded() if store else ())
                 met = self._met(touched)  # also notes what went, which is nowhere to be found
                 self._consider(self._sources(self._there() if everything else met))
-            return (not everything or self._take_in_buckets()) and self._act()
+            if everything:
+                self._take_in_buckets()
+            if time.monotonic() >= self._resting:
+                self._act()
         except SureshotError as error:
-            self._say(str(error))
+            self.say(str(error))
             self._resting = time.monotonic() + _PAUSE
-            return True
 
     def _there(self) -> list[Path]:
         return [top for top in self._folders if exists_at(top)]
@@ -190,10 +198,10 @@ class Watcher:
         for top, was, now in zip(self._folders, before, self._stamps, strict=True):
             if was != now:
                 came |= now is not None
-                self._say(_away(top) if now is None else f"{plain(top)} is there now.")
+                self.say(_away(top) if now is None else f"{plain(top)} is there now.")
         return came
 
-    def _changes(self, stop: threading.Event) -> Iterator[set[Path]]:
+    def _changes(self) -> Iterator[set[Path]]:
         """Paths that changed, every second; ends when one of the folders comes or goes."""
         watched = self._there()
         try:
@@ -203,7 +211,7 @@ class Watcher:
                 debounce=_GROUPED,
                 rust_timeout=int(1000 * _TICK),
                 yield_on_timeout=True,
-                stop_event=stop,
+                stop_event=self.stop,
                 ignore_permission_denied=True,
             )
             for changes in reported if watched else ():
@@ -214,11 +222,11 @@ class Watcher:
         except (OSError, RuntimeError) as error:
             if self._read_stamps() != self._stamps:
                 return
-            self._say(
+            self.say(
                 f"The system does not report changes here ({plain(str(error))}); everything is "
-                f"looked at every {self._every:g} s instead."
+                f"looked at every {self.every:g} s instead."
             )
-        while not stop.wait(_TICK) and self._read_stamps() == self._stamps:
+        while not self.stop.wait(_TICK) and self._read_stamps() == self._stamps:
             yield set()
 
     def _store(self) -> Store | None:
@@ -226,11 +234,11 @@ class Watcher:
 
     def _leaves_out(self, path: Path) -> bool:
         """Whether a path is not to be looked at: hidden, excluded, or of the index itself."""
-        tops = [top for top in self._tops if path.is_relative_to(top)]
+        tops = [top for top in self.tops if path.is_relative_to(top)]
         top = max(tops, key=lambda top: len(top.parts), default=None)  # one may be in another
         if top is None or any(part.startswith(".") for part in path.relative_to(top).parts):
             return True
-        return path.is_relative_to(self._place) or self._excluded.matches(path, self._tops)
+        return path.is_relative_to(self._place) or self._excluded.matches(path, self.tops)
 
     def _met(self, touched: set[Path]) -> list[Path]:
         """The videos, and folders that may hold some, at paths that were touched."""
@@ -238,7 +246,7 @@ class Watcher:
         for path in touched:
             while _LOST in path.name:
                 path = path.parent
-            if path in self._tops or self._leaves_out(path):
+            if path in self.tops or self._leaves_out(path):
                 continue
             suffix = path.suffix.lower()
             if not os.path.lexists(path):
@@ -269,47 +277,44 @@ class Watcher:
                 self._pending.pop(path, None)
             elif self._pending.get(path, (None, 0.0))[0] != stamp:
                 # What is as it was for long need not prove it. A clock may be ahead, too.
-                fresh = time.time() - source.mtime_ns / 1e9 < self._settle
+                fresh = time.time() - source.mtime_ns / 1e9 < self.settle
                 since = time.monotonic() if fresh or path in self._pending else -math.inf
                 self._pending[path] = stamp, since
 
     def _due(self) -> list[Path]:
         now = time.monotonic()
-        return [path for path, (_, since) in self._pending.items() if now - since >= self._settle]
+        return [path for path, (_, since) in self._pending.items() if now - since >= self.settle]
 
-    def _act(self) -> bool:
-        """Index and forget what is due; False if Ctrl-C ended that."""
-        if time.monotonic() < self._resting:
-            return True
+    def _act(self) -> None:
+        """Index and forget what is due."""
         self._consider(self._sources(self._due()))  # not all that goes on changing is reported
         due = self._due()
         words = self._words - self._pending.keys()
         if due or words:
-            if not self._index([*due, *sorted(words)]):
-                return False
+            self._index([*due, *sorted(words)])
             for path in due:
                 self._pending.pop(path, None)
             self._words -= words
             self._consider(self._sources([path for path in due if exists_at(path)]))
         elif self._gone:
             # A file that moved gives its windows away first. Something may go on changing for ever.
-            self._forget(2 * self._settle if self._pending else 0.0)
-        return True
+            self._forget(2 * self.settle if self._pending else 0.0)
 
-    def _index(self, paths: Sequence[Path]) -> bool:
+    def _index(self, paths: Sequence[Path]) -> None:
         chosen = [path for path in paths if exists_at(path)]
         if not chosen:
-            return True
+            return
         chosen = chosen if len(chosen) <= _FEW else self._there()
-        result = index(chosen, db=self._db, thorough=False, **self._options)
+        result = index(chosen, db=self.db, thorough=False, **self.options)
         self._tell(result, _named(chosen))
+        if result.interrupted:
+            raise KeyboardInterrupt
         self._note_devices()
-        return not result.interrupted
 
     def _open_buckets(self) -> Sequence[Path]:
         """All buckets if one of them can be indexed; says why if none can, and asks seldom then."""
         if not self._buckets or (
-            self._refused and time.monotonic() - self._asked < min(self._every, _PAUSE)
+            self._refused and time.monotonic() - self._asked < min(self.every, _PAUSE)
         ):
             return []
         self._asked = time.monotonic()
@@ -323,26 +328,27 @@ class Watcher:
             except SureshotError as error:
                 refused = str(error)
         if refused != self._refused:
-            self._say(f"{refused} Watching goes on.")
+            self.say(f"{refused} Watching goes on.")
         self._refused = refused
         return []
 
-    def _take_in_buckets(self) -> bool:
-        """Bring the index up to date with all buckets; False if Ctrl-C ended that."""
+    def _take_in_buckets(self) -> None:
+        """Bring the index up to date with all buckets."""
         was_refused = self._refused
         if not self._open_buckets():
-            return True
-        options = {"prune": self._prune, "thorough": False, **self._options}
-        result = index(self._buckets, db=self._db, **options)
+            return
+        options = {"prune": self.prune, "thorough": False, **self.options}
+        result = index(self._buckets, db=self.db, **options)
         names, failed = ", ".join(map(plain, self._buckets)), self._in_buckets(result)
         news = result.indexed + result.moved + result.copied or result.lines
         if news or was_refused or not failed <= self._failed:
             self._tell(result, names)
         if result.pruned:
             went = counted(result.pruned, "video")
-            self._say(f"{names}: {went} deleted in storage, removed from the index.")
+            self.say(f"{names}: {went} deleted in storage, removed from the index.")
         self._failed |= failed
-        return not result.interrupted
+        if result.interrupted:
+            raise KeyboardInterrupt
 
     def _in_buckets(self, result: Indexed) -> set[tuple[Path, str]]:
         return {(path, why) for path, why in result.failed if isinstance(path, ObjectPath)}
@@ -351,15 +357,15 @@ class Watcher:
         """Say what a run did, and to what."""
         new = sum(result.lines.values())
         words = f" {counted(new, 'new line')} of words." if new else ""
-        self._say(f"{what}: {result.summary.partition(': ')[2]}{words}")
+        self.say(f"{what}: {result.summary.partition(': ')[2]}{words}")
         for path, reason in result.failed:
-            self._say(f"failed: {plain(path)}: {plain(reason)}")
+            self.say(f"failed: {plain(path)}: {plain(reason)}")
         for path, note in result.notes:
-            self._say(f"damaged, indexed as far as possible: {plain(path)}: {plain(note)}")
+            self.say(f"damaged, indexed as far as possible: {plain(path)}: {plain(note)}")
         for path, note in result.left_out:
-            self._say(f"words: {plain(path)}: {plain(note)}")
+            self.say(f"words: {plain(path)}: {plain(note)}")
         for warning in result.warnings:
-            self._say(f"note: {plain(warning)}")
+            self.say(f"note: {plain(warning)}")
 
     def _note_devices(self) -> None:
         """Remember on which disks the folders of the videos are."""
@@ -384,16 +390,16 @@ class Watcher:
         deleted, away = list[VideoRecord](), list[VideoRecord]()
         for record in went:
             (away if self._is_away(record) else deleted).append(record)
-        if store and deleted and self._prune:
+        if store and deleted and self.prune:
             store.remove(deleted)
             forget_films(deleted)
         if deleted:
-            done = "removed from the index" if self._prune else "still indexed"
-            self._say(f"{_named([one.path for one in deleted])}: deleted on disk, {done}.")
+            done = "removed from the index" if self.prune else "still indexed"
+            self.say(f"{_named([one.path for one in deleted])}: deleted on disk, {done}.")
         if away:
             number, folders = count_away(away)
             where = away_sentence(number, folders) if number else _named([r.path for r in away])
-            self._say(f"Not there now, still indexed: {where}")
+            self.say(f"Not there now, still indexed: {where}")
         for path in gone:  # not before: to write may have failed
             self._gone.pop(path, None)
 

@@ -5,7 +5,7 @@ import io
 import math
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -123,16 +123,18 @@ def export(
         lift = f"{option('min', '0%')} {every} every hit"
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
     spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
-    written: list[Path] = []
+    failed: _Failed = []
     if format == "clips":
-        written, failed = _cut_hits(spans, folder, copy, overwrite, lines)
+        made = [*_cut_hits(spans, folder, copy, overwrite, lines)]
     else:
         texts, failed, said = timelines(format, answer.query, spans)
-        for name, text in texts.items():
-            _write(folder / name, text, overwrite, written, failed)
+        made = [_written(folder / name, text, overwrite) for name, text in texts.items()]
         notes += said
     return Exported(
-        written=tuple(written), failed=tuple(failed), left_out=left_out, remark=" ".join(notes)
+        written=tuple(path for path, fault in made if not fault),
+        failed=(*failed, *((path, fault) for path, fault in made if fault)),
+        left_out=left_out,
+        remark=" ".join(notes),
     )
 
 
@@ -142,10 +144,8 @@ def _cut_hits(
     copy: bool,
     overwrite: bool,
     lines: Callable[[Path], Sequence[Line]] | None,
-) -> tuple[list[Path], _Failed]:
-    """A clip of each hit with its subtitles: what was written, and what was not."""
-    written: list[Path] = []
-    failed: _Failed = []
+) -> Iterator[tuple[Path, str]]:
+    """Write a clip of each hit with its subtitles: the files, and why one was not written."""
     for hit, start, end in spans:
         target = folder / export_name(hit.path, start, end, hit.rank)
         try:
@@ -161,28 +161,28 @@ def _cut_hits(
                 excerpt.cut(
                     hit.path, start, end, target, overwrite=overwrite, frame_rate=hit.frame_rate
                 )
-            written.append(target)
+            yield target, ""
             said = subtitles(lines(hit.path), start, end) if lines else {}
         except SureshotError as error:
-            failed.append((target, str(error)))
+            yield target, str(error)
             continue
         for language, text in said.items():
             sidecar = target.with_suffix(f".{language}.srt" if language else ".srt")
-            _write(sidecar, text, overwrite, written, failed)
-    return written, failed
+            yield _written(sidecar, text, overwrite)
 
 
-def _write(target: Path, text: str, overwrite: bool, written: list[Path], failed: _Failed) -> None:
-    """Write a text; names of files that are not UTF-8 stay the bytes that they are."""
+def _written(target: Path, text: str, overwrite: bool) -> tuple[Path, str]:
+    """A file with a text, and why it was not written, if it was not."""
     try:
         _refuse_existing(target, overwrite)
         with replace_file(target) as fresh:
+            # Names of files that are not UTF-8 stay the bytes that they are.
             fresh.write_text(text, "utf-8", "surrogateescape", newline="")
-        written.append(target)
     except SureshotError as error:
-        failed.append((target, str(error)))
+        return target, str(error)
     except OSError as error:
-        failed.append((target, f"cannot be written: {reason_of(error)}"))
+        return target, f"cannot be written: {reason_of(error)}"
+    return target, ""
 
 
 def _refuse_existing(target: Path, overwrite: bool) -> None:

@@ -175,7 +175,8 @@ class Session:
         self.batcher = SearchBatcher()
         tops = [absolute(folder) for folder in within]
         self._within = [top if isinstance(top, ObjectPath) else top.resolve() for top in tops]
-        self._shown: dict[Path, bool] = {}  # `file` looks again, as links may change
+        # `file` looks again, as links may change.
+        self._may_show = functools.cache(self._is_within)
         self._refresh = refresh
         self._opening = threading.Lock()
         self._searcher: Searcher | None = None
@@ -214,11 +215,6 @@ class Session:
             self._videos = {one.id: one for one in videos if self._may_show(one.path)}
             self._videos_read = time.monotonic()
         return self._videos
-
-    def _may_show(self, path: Path) -> bool:
-        if self._within and path not in self._shown:
-            self._shown[path] = self._is_within(path)
-        return not self._within or self._shown[path]
 
     def shows(self, name: str) -> bool:
         """Whether the video of an id, which may be gone from the index, may be spoken of."""
@@ -264,7 +260,7 @@ class Session:
         is_object = isinstance(path, ObjectPath)
         if not (is_object or path.is_file() or path.is_dir()):  # a pipe would be waited for
             raise VideoError(f"{plain(path)} is not a regular file any more.")
-        if self._within and not self._is_within(path):
+        if not self._is_within(path):
             raise NotFoundError(
                 f"{plain(path)} is outside the folders that are served, or a link leads out of "
                 "them; `sureshot serve --root DIR` says which are."
@@ -273,6 +269,8 @@ class Session:
 
     def _is_within(self, path: Path) -> bool:
         """Whether a video, and each of its frames, is below one of the folders, links followed."""
+        if not self._within:
+            return True
         if isinstance(path, ObjectPath):
             return any(path.is_relative_to(top) for top in self._within)
         try:

@@ -267,7 +267,8 @@ def test_percentages_and_counts_are_of_what_is_searched(films) -> None:
     some = VideoFilter(shorter=2.0).videos(searcher.store)
     assert isinstance(some, VideoSet)
     assert searcher.store.count(some) == 2 == searcher.store.count_videos(some)
-    assert searcher._context(searcher._queries(["red"], folder=some), 2).videos == 2
+    (query,) = searcher._queries(["red"], folder=some)
+    assert searcher._context(query, 2).videos == 2
 
 
 def test_an_empty_choice_says_what_was_wanted(films) -> None:

@@ -126,12 +126,12 @@ def test_what_is_to_be_left_out_gets_no_percentages(place, card):
     searcher = beside(place, card)
     for query in ("not red", "red without white", "there isn't any red"):
         answer = searcher.search(query)
-        assert answer.hits and not answer.has_percentages
+        assert answer.hits and answer.confidence is None
         assert {hit.probability for hit in answer} == {None}
         said = "".join(answer.verdict)
         assert said == "No percentages: these show what you asked to leave out."
         assert not answer.note and answer.to_dict()["verdict"] == said
-    assert searcher.search("red").has_percentages
+    assert searcher.search("red").confidence is not None
 
 
 @pytest.mark.parametrize("wanted", [{"present": True}, {"min": 0.2}, {"prior": 0.9}])
@@ -225,8 +225,7 @@ def said(card, scores, *hits, videos=9, background=None):
     """What a card says of one answer."""
     apart = None if background is None else np.array([background])
     about = QueryContext(background=apart, videos=videos)
-    (found,) = judged(card, [answer(*hits)], [scores], about, coverage=0.9)
-    return found
+    return judged(card, answer(*hits), scores, about, coverage=0.9)
 
 
 def test_copies_of_a_moment_are_no_rivals_of_it(place, card):
@@ -251,20 +250,6 @@ def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):
     assert shown[0].probability > shown[1].probability
     _, expected = card.p_right(np.array([[0.9, 0.5, 0.2]]), QueryContext(videos=9))
     assert [hit.probability for hit in shown] == pytest.approx(expected[0, [0, 2]])
-
-
-def test_answers_that_are_judged_together_say_what_each_says_alone(card):
-    scores, hits = ([0.9, 0.5], [0.8], [0.4] * 150), ([0.9], [0.9], [])
-    answers = [answer(*own) for own in hits]
-    together = judged(card, answers, scores, QueryContext(videos=9), coverage=0.9)
-    for one, own, shown in zip(scores, hits, together, strict=True):
-        alone = said(card, one, *own)
-        assert (shown.status, shown.warnings) == (alone.status, alone.warnings)
-        assert shown.confidence.plausible == alone.confidence.plausible
-        assert shown.confidence.right == pytest.approx(alone.confidence.right)
-        assert shown.confidence.expected == pytest.approx(alone.confidence.expected)
-        assert shown.present == pytest.approx(alone.present)
-        assert [h.probability for h in shown] == pytest.approx([h.probability for h in alone])
 
 
 def test_a_library_that_has_outgrown_the_card_is_told_of(card):

@@ -7,13 +7,12 @@ import os
 import re
 import sys
 import time
-import typing
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any, runtime_checkable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.cells import cell_len
@@ -167,19 +166,8 @@ def console(*, err: bool = False) -> Console:
     )
 
 
-@runtime_checkable
-class Result(typing.Protocol):
-    """What a verb found, for programs and for people."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-
-    def text(self) -> str:
-        """Lines for a terminal."""
-
-
-def print_result(result: Result, *, as_json: bool) -> int:
-    """Print what a verb found, and give the exit code of success."""
+def print_result(result: Any, *, as_json: bool) -> int:
+    """Print what a verb found, which has a `to_dict` and a `text`; the exit code of success."""
     if as_json:
         return print_json(result.to_dict())
     typer.echo(result.text(), nl=False)
@@ -241,7 +229,7 @@ def print_answers(out: Console, answers: Iterable[Answer], *, dated: bool = Fals
         if shown is not None:
             out.print()
         print_answer(out, answer, dated=dated)
-        better = shown is None or (answer.hits and not shown.has_percentages)
+        better = shown is None or (answer.hits and shown.confidence is None)
         shown = answer if better else shown
     if shown is not None:
         print_footnote(out, shown)

@@ -68,74 +68,67 @@ def cards_of(model: str, fingerprint: str) -> list[Path]:
 
 def judged(
     card: Calibration,
-    answers: Sequence[Answer],
-    rivals: Sequence[Sequence[float]],
+    answer: Answer,
+    rivals: Sequence[float],
     about: QueryContext,
     *,
     coverage: float,
     prior: float | None = None,
-    whole: Sequence[bool] | None = None,
-) -> list[Answer]:
-    """Answers from one library, with what a card says of them.
+    whole: bool | None = None,
+) -> Answer:
+    """An answer with what a card says of it.
 
     Args:
-        rivals: scores of the moments that each query may mean, descending, at least one.
+        rivals: scores of the moments that the query may mean, descending, at least one.
+        about: the context of this one query.
         coverage: share of queries whose set of plausible moments is to hold a right one.
         prior: share of searches for what is here; None is that of the card.
-        whole: whether each query was compared with all that is there.
+        whole: whether the query was compared with all that is there.
     """
-    rows = np.full((len(rivals), max(map(len, rivals))), -np.inf)
-    for row, scores in zip(rows, rivals, strict=True):
-        row[: len(scores)] = scores
-    present = card.p_present(rows, about, prior=prior)
-    every = None if whole is None else np.array(whole)
-    _, right = card.p_right(rows, about, results=None, prior=prior, whole=every)
-    limits = card.absent_limits(len(rows), about).tolist()
-    members = card.members(rows, coverage, about)
-    largest, warnings = card.valid_for.largest, list[str]()
-    if (moments := about.videos or rows.shape[1]) > largest:
-        warnings.append(
-            f"{counted(moments, 'moment')} indexed. Percentages were calibrated on at most "
-            f"{largest}, so these may be too high. Judging helps (`sureshot judge`)."
-        )
-    footage, found = "photographs" if card.valid_for.photos else "other videos", []
-    for number, (answer, scores) in enumerate(zip(answers, rivals, strict=True)):
-        few = None if members is None else int(members[number].sum())
-        if few is not None and few > max(1, min(_LONGEST, len(scores) // 2)):
-            few = None
-        # The probability of a moment depends on its score alone; that of a copy is its original's.
-        rising, best = np.unique(np.array(scores), return_index=True)
-        shares = np.interp([hit.score for hit in answer], rising, right[number, best]).tolist()
-        least = np.inf if few is None else scores[few - 1]
-        hits = tuple(
-            replace(hit, probability=p, plausible=None if few is None else hit.score >= least)
-            for hit, p in zip(answer, shares, strict=True)
-        )
-        known = Confidence(
-            right=float(right[number, 0]),
-            coverage=coverage,
-            plausible=few,
-            expected=float(right[number, : min(RESULTS, len(scores))].sum()),
-            prior=card.prior if prior is None else prior,
-            valid_for=describe_card(card),
-            personal=card.is_personal,
-            reference="" if card.may_be_sure else footage,
-            absent_below=limits[number],
-        )
-        here = float(present[number])
-        absent = here < known.absent_below
-        sure = CONFIDENT if card.may_be_sure else np.inf
-        found.append(
-            replace(
-                answer,
-                hits=hits,
-                status="probably not here" if absent else status_of(hits, known),
-                present=here,
-                answerable="no" if absent else "yes" if here >= sure else "unknown",
-                confidence=known,
-            ).noted(*warnings)
-        )
-    return found
+    scores, every = np.array([rivals]), None if whole is None else np.array([whole])
+    (here,) = card.p_present(scores, about, prior=prior).tolist()
+    _, (right,) = card.p_right(scores, about, results=None, prior=prior, whole=every)
+    members = card.members(scores, coverage, about)
+    few = None if members is None else int(members.sum())
+    if few is not None and few > max(1, min(_LONGEST, len(rivals) // 2)):
+        few = None
+    # The probability of a moment depends on its score alone; that of a copy is its original's.
+    rising, best = np.unique(scores, return_index=True)
+    shares = np.interp([hit.score for hit in answer], rising, right[best]).tolist()
+    least = np.inf if few is None else rivals[few - 1]
+    hits = tuple(
+        replace(hit, probability=p, plausible=None if few is None else hit.score >= least)
+        for hit, p in zip(answer, shares, strict=True)
+    )
+    footage = "photographs" if card.valid_for.photos else "other videos"
+    known = Confidence(
+        right=float(right[0]),
+        coverage=coverage,
+        plausible=few,
+        expected=float(right[:RESULTS].sum()),
+        prior=card.prior if prior is None else prior,
+        valid_for=describe_card(card),
+        personal=card.is_personal,
+        reference="" if card.may_be_sure else footage,
+        absent_below=card.absent_limits(1, about).item(),
+    )
+    absent = here < known.absent_below
+    sure = CONFIDENT if card.may_be_sure else np.inf
+    found = replace(
+        answer,
+        hits=hits,
+        status="probably not here" if absent else status_of(hits, known),
+        present=here,
+        answerable="no" if absent else "yes" if here >= sure else "unknown",
+        confidence=known,
+    )
+    moments, largest = about.videos or len(rivals), card.valid_for.largest
+    if moments <= largest:
+        return found
+    return found.noted(
+        f"{counted(moments, 'moment')} indexed. Percentages were calibrated on at most "
+        f"{largest}, so these may be too high. Judging helps (`sureshot judge`)."
+    )
 
 
 def describe_card(card: Calibration) -> str:

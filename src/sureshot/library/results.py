@@ -418,11 +418,6 @@ class Answer(Sequence[Hit]):
         return [*rows, *([f"by name: {more} more"] if more > 0 else [])]
 
     @property
-    def has_percentages(self) -> bool:
-        """Whether the hits have percentages."""
-        return self.confidence is not None
-
-    @property
     def verdict(self) -> tuple[str, str]:
         """How sure the answer is, in a sentence: its beginning, which says it all, and its rest."""
         known = self.confidence
@@ -552,7 +547,7 @@ class Answer(Sequence[Hit]):
     def __repr__(self) -> str:
         hits = counted(len(self), "hit")
         head = f"{self.query!r}: {hits} in {counted(self.searched, 'window')} ({self.status})"
-        known = self.has_percentages
+        known = self.confidence is not None
         rows = [
             f"{h.rank:>4}  {timecode(h.peak):>7}  {f'{h.percentage:>9}  ' if known else ''}"
             f"{time_range(h.start, h.end):>15}  {h.score:z6.3f}  {plain(h.path)}{h.mark}"
@@ -565,7 +560,7 @@ class Answer(Sequence[Hit]):
 
     def table(self, *, dated: bool = False) -> tuple[list[str], list[list[str]]]:
         """Names of columns, and the cells of each hit in them, for people; the video comes last."""
-        known = self.has_percentages
+        known = self.confidence is not None
         dates = ["date", "date from"] if dated else []
         names = ["", "best at", *(["right"] if known else []), "time", "score", *dates]
         rows = [

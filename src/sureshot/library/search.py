@@ -455,11 +455,9 @@ class Searcher:
                 one if one.query.skips_pictures else self._candidates.with_hits(one, least)
                 for one in self._candidates.near_each(asked)
             ]
-            answers = self._answers(near)
-            answers = [
-                _finished(self._words.added(answer, one), one)
-                for answer, one in zip(answers, asked, strict=True)
-            ]
+            searched = self.store.count(asked[0].folder)
+            rated = [self._words.added(self._rated(one, searched), one.query) for one in near]
+            answers = [_finished(answer, one) for answer, one in zip(rated, asked, strict=True)]
             answers = self._dated(answers, sort)
             seconds = (time.perf_counter() - began) / len(asked)
             yield from (replace(answer, seconds=seconds) for answer in answers)
@@ -477,7 +475,7 @@ class Searcher:
             for ranking in self._candidates.near_each(self._queries([*texts])):
                 if not ranking.moments:
                     raise StoreError(ranking.query.why_nothing(searched))
-                yield _apart(ranking), self._context([ranking.query], searched)
+                yield _apart(ranking), self._context(ranking.query, searched)
 
     def like(
         self,
@@ -618,49 +616,39 @@ class Searcher:
             warnings=tuple(warnings),
         )
 
-    def _context(self, queries: Sequence[Query], searched: int) -> QueryContext:
+    def _context(self, query: Query, searched: int) -> QueryContext:
         """What percentages depend on besides the scores."""
-        backgrounds = [self._comparing.background(query.codes) for query in queries]
-        known = [one.astype(np.float64) for one in backgrounds if one is not None]
-        texts = [query.text for query in queries]
+        background, texts = self._comparing.background(query.codes), [query.text]
         return QueryContext(
-            background=np.concatenate(known) if known else None,
+            background=None if background is None else background.astype(np.float64),
             words=word_counts(texts),
             common=shares(self.encoder.vocabulary, texts),
             videos=searched,
         )
 
-    def _answers(self, rankings: Sequence[Ranking]) -> list[Answer]:
-        """Answers to sentences that were asked with the same options, with their percentages."""
-        asked = rankings[0].query
-        searched = self.store.count(asked.folder)
-        answers = [self._answer(ranking, searched) for ranking in rankings]
+    def _rated(self, ranking: Ranking, searched: int) -> Answer:
+        """The answer to a sentence, with its percentages where there are some."""
+        query, answer = ranking.query, self._answer(ranking, searched)
         card, warnings = self._current_card()
         if card is None:
-            return [answer.noted(*warnings) for answer in answers]
-        rows = []
-        for row, (ranking, answer) in enumerate(zip(rankings, answers, strict=True)):
-            # Captions and judgements alike are about words that the model knows.
-            if answer.hits and query_checks.is_foreign(self.encoder, answer.query):
-                answers[row] = replace(answer, unrated=_FOREIGN)
-            elif answer.hits and query_checks.is_negated(answer.query):
-                answers[row] = replace(answer, unrated=_NEGATED)
-            elif ranking.hits:
-                rows.append(row)
-        if not rows:
-            return answers
-        judged = confidence.judged(
+            return answer.noted(*warnings)
+        if not answer.hits:
+            return answer
+        # Captions and judgements alike are about words that the model knows.
+        if query_checks.is_foreign(self.encoder, query.text):
+            return replace(answer, unrated=_FOREIGN)
+        if query_checks.is_negated(query.text):
+            return replace(answer, unrated=_NEGATED)
+        rated = confidence.judged(
             card,
-            [answers[row] for row in rows],
-            [[moment.score for moment in _apart(rankings[row])] for row in rows],
-            self._context([rankings[row].query for row in rows], searched),
-            coverage=asked.coverage,
-            prior=asked.prior,
-            whole=[rankings[row].whole for row in rows],
+            answer,
+            [moment.score for moment in _apart(ranking)],
+            self._context(query, searched),
+            coverage=query.coverage,
+            prior=query.prior,
+            whole=ranking.whole,
         )
-        for row, answer in zip(rows, judged, strict=True):
-            answers[row] = answer.noted(*warnings)
-        return answers
+        return rated.noted(*warnings)
 
     def _answer(self, ranking: Ranking, searched: int) -> Answer:
         """Hits as an answer without percentages; how long it took is not known yet."""
@@ -700,7 +688,7 @@ def _is_name(typed: str, names: Sequence[NameMatch]) -> bool:
 
 def _finished(answer: Answer, asked: Query) -> Answer:
     """An answer of pictures and words with what was asked about its percentages."""
-    if answer.hits and not answer.has_percentages and (asked.min or asked.present):
+    if answer.hits and answer.confidence is None and (asked.min or asked.present):
         named = option("min") if asked.min else option("present", True)
         return answer.noted(f"There are no percentages here, so {named} changes nothing.")
     given = confidence.given_present(answer) if asked.present else answer

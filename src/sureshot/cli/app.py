@@ -120,7 +120,7 @@ def run(arguments: Sequence[str]) -> int:
     0 is success, a search without hits included; 1 an error that its message explains; 2 a command
     that was typed wrong; 130 Ctrl-C. With ``--json`` an error is JSON too.
     """
-    as_json = _asks_json(arguments)
+    as_json = "--json" in itertools.takewhile(lambda one: one != "--", arguments)
     try:
         typed = _with_command(list(arguments)) or ["--help"]
         _refuse_unusable(typed)
@@ -194,11 +194,6 @@ def _refuse_unusable(typed: Sequence[str]) -> None:
             raise MistypedError(f"{name} has no value; name one, or leave the option out.")
         if argument == "" and (before.startswith("--") or typed[0] not in _SENTENCES):
             raise MistypedError("An argument is empty, perhaps by a variable that is not set.")
-
-
-def _asks_json(arguments: Sequence[str]) -> bool:
-    """Whether ``--json`` is among the options; what follows ``--`` is none."""
-    return "--json" in itertools.takewhile(lambda one: one != "--", arguments)
 
 
 def _complain(message: str, code: str, as_json: bool) -> None:

@@ -188,23 +188,18 @@ class WordReader:
         if found:
             result.worded[one.source] += 1
             result.lines[one.source] += len(found)
+        texts = [line.text for line in found]
+        parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
+        vectors = [sentence_encoder().encode(part).sentence for part in parts]
         return WordsRead(
             video=one.video,
             source=one.source,
             stamp=one.stamp,
             lines=found,
-            vectors=sentence_vectors(found),
+            vectors=np.concatenate([np.zeros((0, 384), np.float32), *vectors]),
         )
 
     def _commit(self) -> None:
         read, self._waiting = self._waiting, []
         self.store.write_lines(read)
         self._last = time.monotonic()
-
-
-def sentence_vectors(found: Sequence[Line]) -> np.ndarray:
-    """Sentence vectors of lines, of unit length."""
-    texts = [line.text for line in found]
-    parts = [texts[first : first + _TEXTS] for first in range(0, len(texts), _TEXTS)]
-    empty = np.zeros((0, 384), np.float32)
-    return np.concatenate([empty, *(sentence_encoder().encode(part).sentence for part in parts)])

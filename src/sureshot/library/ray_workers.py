@@ -275,7 +275,11 @@ class RayPool:
             try:
                 said = worker.begin.remote(*self._asked)
                 while not self._ray.wait([said], timeout=1.0)[0]:
-                    self._check_room()
+                    if time.monotonic() - self._heard > _PATIENCE:
+                        raise SureshotError(
+                            f"No machine of the Ray cluster has had room for a worker for "
+                            f"{_PATIENCE:.0f} s; `ray status` tells what is in use. {_STAYS}"
+                        )
                 host, wrong, there = self._ray.get(said)
             except self._ray.exceptions.RayError as error:
                 lacking = "No module named" in str(error)
@@ -283,7 +287,13 @@ class RayPool:
                 if not lacking and attempt < _TRIES - 1 and not self._over:
                     continue
             else:
-                self._check_clock(host, there - time.time())
+                off = there - time.time()
+                if abs(off) > _CLOCKS:
+                    way = "ahead of" if off > 0 else "behind"
+                    self._clocks.add(
+                        f"The clock of {host} is {abs(off):.0f} s {way} the one here; set it, as "
+                        f"times in the index tell what is new."
+                    )
                 if not wrong:
                     return worker, host
             if self._over:  # it was ended with all others
@@ -296,21 +306,6 @@ class RayPool:
     def _refuse(self, host: str, why: str) -> None:
         with self._changed:
             self._refused[f"{host} was left out: {plain(why).rstrip('.')}"] += 1
-
-    def _check_room(self) -> None:
-        if time.monotonic() - self._heard > _PATIENCE:
-            raise SureshotError(
-                f"No machine of the Ray cluster has had room for a worker for {_PATIENCE:.0f} s; "
-                f"`ray status` tells what is in use. {_STAYS}"
-            )
-
-    def _check_clock(self, host: str, off: float) -> None:
-        if abs(off) > _CLOCKS:
-            way = "ahead of" if off > 0 else "behind"
-            self._clocks.add(
-                f"The clock of {host} is {abs(off):.0f} s {way} the one here; set it, as "
-                f"times in the index tell what is new."
-            )
 
 
 def _last_line(error: Exception) -> str:

@@ -236,8 +236,7 @@ class Hit:
             side: shorter side in pixels, at most.
 
         Raises:
-            ArgumentError: no such time or side.
-            VideoError: the file is gone or cannot be read.
+            SureshotError: no such time or side; or the file is gone or cannot be read.
         """
         from PIL import Image
 

@@ -5,6 +5,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from datetime import date
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -18,7 +19,6 @@ from sureshot.library.judging import Judgements, current, judge_moments
 from sureshot.library.labels import JudgedMoment
 from sureshot.library.query_checks import clean
 from sureshot.library.results import Answer
-from sureshot.library.search import Searcher
 from sureshot.media.discover import is_folder
 from sureshot.media.lines import Source
 from sureshot.paths import video_id
@@ -33,10 +33,9 @@ from sureshot.web.schema import (
     VideosReply,
     errors,
     field,
-    json_reply,
     replies,
 )
-from sureshot.web.session import Session, SessionOf, WorkQueue, of_app, queued
+from sureshot.web.session import Session, SessionOf, of_app, queued
 
 _MOST = 300  # hits of one query on all pages; copies of more take seconds, and others wait
 
@@ -59,6 +58,16 @@ class ChosenVideos:
     shorter: Annotated[float | None, field("Most seconds of a video.", ge=0, le=1e9)] = None
     since: Annotated[date | None, field("Recorded on this day or later.")] = None
     until: Annotated[date | None, field("Recorded on this day or before.")] = None
+
+    def __post_init__(self) -> None:
+        # As it is compared with those of videos, and never opened.
+        try:
+            folder = os.fsdecode((self.folder or "").encode("utf-8", "surrogateescape"))
+        except UnicodeEncodeError:
+            folder = "\0"
+        if "\0" in folder:
+            raise QueryError("The folder is not a path.")
+        object.__setattr__(self, "folder", folder or None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,42 +104,40 @@ router = APIRouter()
 
 
 @router.get("/api/search", tags=["search"], responses=replies(AnswerReply, 400, 409))
-async def search(
-    request: Request,
+@queued("searches")
+def search(
     session: SessionOf,
     q: Annotated[str, field("What to look for, in a sentence.", max_length=100_000)],
     options: Annotated[SentenceOptions, Depends()],
     cursor: Cursor = None,
-) -> Response:
+) -> dict[str, Any]:
     """Moments that a sentence describes, best first."""
-
-    def find(searcher: Searcher, **wanted: Any) -> Answer:
-        return session.batcher.search(searcher, q, **wanted)
-
-    return await _page(request, session, session.searches, find, options, cursor)
+    find = partial(session.batcher.search, session.searcher(), q)
+    return _page(session, find, options, cursor)
 
 
 @router.get("/api/like", tags=["search"], responses=replies(AnswerReply, 400, 404, 409, 410))
-async def like(
-    request: Request,
+@queued("files")
+def like(
     session: SessionOf,
     video: VideoId,
     options: Options,
     at: At = None,
     frame: Annotated[bool, field("Only the frame at that time, not the moment around it.")] = False,
     cursor: Cursor = None,
-) -> Response:
+) -> dict[str, Any]:
     """Moments that look like a video, like a moment of it, or like one frame of it."""
-    if frame and at is None:
-        raise QueryError("`frame` needs its time; give `at` in seconds.")
+    searcher, path = session.searcher(), session.file(video).path
+    find = partial(searcher.like, path, at=at)
+    if frame:
+        if at is None:
+            raise QueryError("`frame` needs its time; give `at` in seconds.")
+        find = partial(like_frame, searcher, path, at)
+    return _page(session, find, options, cursor)
 
-    def find(searcher: Searcher, **wanted: Any) -> Answer:
-        path = session.file(video).path
-        if frame and at is not None:
-            return like_frame(searcher, path, at, **wanted)
-        return searcher.like(path, at=at, **wanted)
 
-    return await _page(request, session, session.files, find, options, cursor)
+async def _body(request: Request) -> bytes:
+    return await request.body()
 
 
 @router.post(
@@ -139,64 +146,38 @@ async def like(
     responses=replies(AnswerReply, 400, 403, 409, 411, 413),
     openapi_extra={"requestBody": {"required": True, "content": {"image/*": {}}}},
 )
-async def like_upload(
-    request: Request,
+@queued("searches")
+def like_upload(
     session: SessionOf,
+    data: Annotated[bytes, Depends(_body)],
     options: Options,
     cursor: Cursor = None,
     name: Annotated[str, field("What to call it.", max_length=255)] = "photo",
-) -> Response:
+) -> dict[str, Any]:
     """Moments that look like a photo, whose bytes are the body of the request."""
-    data = await request.body()
-
-    def find(searcher: Searcher, **wanted: Any) -> Answer:
-        return like_photo(searcher, data, plain(name), **wanted)
-
-    return await _page(request, session, session.searches, find, options, cursor)
+    find = partial(like_photo, session.searcher(), data, plain(name))
+    return _page(session, find, options, cursor)
 
 
-async def _page(
-    request: Request,
-    session: Session,
-    queue: WorkQueue,
-    find: Callable[..., Answer],
-    options: SearchOptions,
-    cursor: str | None = None,
-) -> Response:
+def _page(
+    session: Session, find: Callable[..., Answer], options: SearchOptions, cursor: str | None
+) -> dict[str, Any]:
     # How far the list went that was looked at, and how many of it were shown.
     done, shown = (min(int(part), _MOST) for part in (cursor or "0-0").split("-"))
     limit = min(done + options.limit, _MOST)
-    folder = folder_of(options.folder)  # a wrong one is refused before it waits for its turn
-
-    def run() -> dict[str, Any]:
-        wanted = asdict(options) | {"limit": limit, "folder": session.among(folder)}
-        answer = find(session.searcher(), **wanted)
-        has_more, values = len(answer) == limit and limit < _MOST, answer.to_dict()
-        count = len(answer)
-        if done:  # a longer list may have other moments of a video among its first ones
-            before = find(session.searcher(), **wanted | {"limit": done})
-            seen = {(hit.path, hit.start) for hit in before}
-            new = [hit for hit in answer if (hit.path, hit.start) not in seen]
-            ranks = sorted(hit.rank for hit in new)
-            new = [replace(hit, rank=shown + 1 + ranks.index(hit.rank)) for hit in new]
-            count = shown + len(new)
-            # What is said is of the whole list.
-            values["hits"] = replace(answer, hits=tuple(new)).to_dict()["hits"]
-        return values | {"next": f"{limit}-{count}" if has_more else None}
-
-    return json_reply(await queue.run(request, run))
-
-
-def folder_of(folder: str | None) -> str | None:
-    """A folder as it is compared with those of videos, and never opened."""
-    if not folder:
-        return None
-    try:
-        if "\0" in folder:
-            raise QueryError("The folder is not a path.")
-        return os.fsdecode(folder.encode("utf-8", "surrogateescape"))
-    except UnicodeEncodeError:
-        raise QueryError("The folder is not a path.") from None
+    wanted = asdict(options) | {"limit": limit, "folder": session.among(options.folder)}
+    answer = find(**wanted)
+    has_more, values = len(answer) == limit and limit < _MOST, answer.to_dict()
+    count = len(answer)
+    if done:  # a longer list may have other moments of a video among its first ones
+        seen = {(hit.path, hit.start) for hit in find(**wanted | {"limit": done})}
+        new = [hit for hit in answer if (hit.path, hit.start) not in seen]
+        ranks = sorted(hit.rank for hit in new)
+        new = [replace(hit, rank=shown + 1 + ranks.index(hit.rank)) for hit in new]
+        count = shown + len(new)
+        # What is said is of the whole list.
+        values["hits"] = replace(answer, hits=tuple(new)).to_dict()["hits"]
+    return values | {"next": f"{limit}-{count}" if has_more else None}
 
 
 @router.get(
@@ -240,7 +221,7 @@ def videos(
 ) -> dict[str, Any]:
     """The videos of the index."""
     store = session.store()
-    folder = session.among(folder_of(chosen.folder))
+    folder = session.among(chosen.folder)
     wanted = asdict(chosen) | {"folder": folder, "sort": sort, "failed": failed}
     page = video_list.videos(store, limit=limit, after=cursor, **wanted)
     return page.to_dict() | {"next": page.after}

@@ -108,23 +108,20 @@ def train(
     as_json: Json = False,
 ) -> int:
     """Train a system by a recipe. The run's folder gets the model, a log and a plot."""
-    from sureshot import research
-
-    if dry_run:
-        if to or resume:
+    given = typed(locals())
+    if given.pop("dry_run"):
+        if to or given.pop("resume"):
             raise typer.BadParameter("--dry-run writes nothing; leave out --to and --resume.")
-        with Bar(console(err=True)) as bar:
-            found = research.dry_run(recipe, settings=settings or (), cache=cache, progress=bar)
-        return print_result(found, as_json=as_json)
-    options: dict[str, Any] = {"settings": settings or (), "resume": resume, "cache": cache}
-    if run := _of_first("train", recipe, to=to, **options):
+        found = _of_first("dry_run", **given)
+        return 0 if found is None else print_result(found, as_json=as_json)
+    if run := _of_first("train", **given):
         score = f"{run.metric} {run.score or 0:.1f} on the validation set"
         measured = {"metric": run.metric, "score": run.score}
         _print_run(run, measured, score, "evaluate {} --data", as_json)
     return 0
 
 
-def _of_first(work: str, *given: Any, **options: Any) -> Any:
+def _of_first(work: str, **given: Any) -> Any:
     """What all processes that torchrun started make, in the first of them; else None."""
     from sureshot import research
     from sureshot.research.training.distributed import is_first
@@ -132,7 +129,7 @@ def _of_first(work: str, *given: Any, **options: Any) -> Any:
     err = console(err=True)
     err.quiet = not is_first()
     with Bar(err) as bar:
-        found = getattr(research, work)(*given, **options, progress=bar)
+        found = getattr(research, work)(**given, progress=bar)
     return found if is_first() else None
 
 
@@ -235,8 +232,7 @@ def answer_train(
     as_json: Json = False,
 ) -> int:
     """Train a model to answer, by a recipe. The run's folder gets the model, a log and a plot."""
-    options: dict[str, Any] = {"settings": settings or (), "resume": resume, "cache": cache}
-    if run := _of_first("train_answers", recipe, to=to, **options):
+    if run := _of_first("train_answers", **typed(locals())):
         score = f"{run.score or 0:.1f}% of the validation questions right"
         _print_run(run, {"accuracy": run.score}, score, "answer evaluate {} --root", as_json)
     return 0
@@ -333,7 +329,7 @@ def reproduce(
     if not listed:
         if table is None:
             raise typer.BadParameter("Name a table or figure; --list shows all of them.")
-        made = _of_first("reproduce", table, plan, to=to, **options)
+        made = _of_first("reproduce", table=table, plan=plan, to=to, **options)
         if made is None:
             return 0
         files = made.files

@@ -13,9 +13,9 @@ from rich.text import Text
 
 from sureshot import library
 from sureshot.cli.terminal import (
+    CHOOSING,
     Bar,
     Cache,
-    Chosen,
     Db,
     Device,
     Experts,
@@ -27,7 +27,6 @@ from sureshot.cli.terminal import (
     Protocol,
     VideoFolder,
     argument,
-    choosing_videos,
     compute_alone,
     console,
     examples,
@@ -42,6 +41,7 @@ from sureshot.cli.terminal import (
     readers_may_leave,
     refuse_without,
     setting,
+    taking,
 )
 from sureshot.errors import SureshotError, install_command, is_installed
 from sureshot.media.discover import is_gone
@@ -61,10 +61,10 @@ LIST_EXAMPLES = examples(
 )
 
 
-@choosing_videos
+@taking(CHOOSING)
 def list_videos(
     *,
-    chosen: Chosen,
+    wanted: dict[str, Any],
     sort: Annotated[str, setting("ORDER", "By path, or by date, the newest first.")] = "path",
     db: Db = None,
     as_csv: Annotated[
@@ -76,7 +76,7 @@ def list_videos(
     if as_csv and as_json:
         raise MistypedError("Give one of --csv and --json.")
     import_quickly()
-    page = library.videos(db, **chosen, sort=sort)
+    page = library.videos(db, **wanted, sort=sort)
     if as_json:
         return print_json(page.to_dict())
     if as_csv:

@@ -21,19 +21,19 @@ from rich.text import Text
 from sureshot import library
 from sureshot.cli import terminal
 from sureshot.cli.terminal import (
-    Chosen,
+    CHOOSING,
     Db,
     Device,
     Json,
     MistypedError,
     Model,
     argument,
-    choosing_videos,
     compute_alone,
     examples,
     flag,
     import_quickly,
     setting,
+    taking,
 )
 from sureshot.errors import ArgumentError, QueryError, SureshotError, is_installed, reason_of
 from sureshot.paths import absolute, exists_at, expand
@@ -332,6 +332,14 @@ Prior = Annotated[
     ),
 ]
 Present = Annotated[bool, flag("--present", "You know that it is in your videos: count that in.")]
+_ASKED = CHOOSING | {
+    "sort": (Sort, "best"),
+    "per_video": (PerVideo, None),
+    "merge_copies": (MergeCopies, True),
+    "correct": (Correct, True),
+    "prior": (Prior, None),
+    "present": (Present, False),
+}
 
 SEARCH_EXAMPLES = examples(
     'sureshot search "a dog catches a frisbee"',
@@ -350,13 +358,12 @@ EXPORT_EXAMPLES = examples(
 )
 
 
-@choosing_videos
+@taking(_ASKED)
 def search(
     words: Annotated[list[str] | None, _QUERY] = None,
     limit: Limit = 10,
     *,
-    chosen: Chosen,
-    sort: Sort = "best",
+    wanted: dict[str, Any],
     like: Annotated[
         str | None,
         setting(
@@ -377,9 +384,6 @@ def search(
     ask: Annotated[
         bool, flag("--judge", "Then rate the best hits, so that percentages fit your videos.")
     ] = False,
-    per_video: PerVideo = None,
-    merge_copies: MergeCopies = True,
-    correct: Correct = True,
     coverage: Annotated[
         str, setting("PERCENT", "Target chance that the suggested list contains a match.")
     ] = "90%",
@@ -387,8 +391,6 @@ def search(
         str,
         setting("PERCENT", "Hide hits that are less likely to be right than this, such as 20%."),
     ] = "0%",
-    prior: Prior = None,
-    present: Present = False,
     db: Db = None,
     model: Model = None,
     device: Device = None,
@@ -413,26 +415,18 @@ def search(
     if ask and words is None:
         raise MistypedError("--judge is about one answer to a sentence; give one query with it.")
     searcher = open_index(db, model=model, device=device)
-    wanted: dict[str, Any] = chosen | {
-        "limit": limit,
-        "sort": sort,
-        "per_video": per_video,
-        "merge_copies": merge_copies,
-    }
-    shares = {
-        "coverage": _share(coverage, "coverage"),
-        "min": _share(min, "min"),
-        "prior": _share(prior, "prior") if prior else None,
-        "present": present,
-    }
+    wanted |= {"coverage": _share(coverage, "coverage"), "min": _share(min, "min"), "limit": limit}
+    wanted["prior"] = _share(wanted["prior"], "prior") if wanted["prior"] else None
+    dated = _is_dated(wanted)
     if like is None:
         find = partial(searcher.search, " ".join(words or ()))
-        wanted |= shares | {"correct": correct}
-    else:  # which refuses them
+    else:  # which refuses what is about percentages
         path, at = _split_time(like)
         find = partial(searcher.like, path, at=at)
-        wanted |= {name: given for name, given in shares.items() if given != _USUAL[name]}
-    dated = _is_dated(sort, chosen)
+        del wanted["correct"]
+        for name, usual in _USUAL.items():
+            if wanted[name] == usual:
+                del wanted[name]
     if asks:
         converse(searcher, wanted, as_json=as_json, dated=dated)
     elif from_file is not None:
@@ -442,14 +436,14 @@ def search(
         _show(one, as_json, dated, explain, play)
         if ask:
             few = limit if limit < 3 else 3  # `min` is an option here
-            options = chosen | {"limit": few, "merge_copies": merge_copies}
-            judge_answer(searcher, one, options)
+            options = {name: wanted[name] for name in (*CHOOSING, "merge_copies")}
+            judge_answer(searcher, one, options | {"limit": few})
     return 0
 
 
-def _is_dated(sort: str, chosen: Mapping[str, Any]) -> bool:
+def _is_dated(wanted: Mapping[str, Any]) -> bool:
     """Whether the dates of hits are shown: they were asked for."""
-    return sort == "date" or bool(chosen["since"] or chosen["until"])
+    return wanted["sort"] == "date" or bool(wanted["since"] or wanted["until"])
 
 
 def _print(answers: "Iterable[Answer]", as_json: bool, dated: bool) -> None:
@@ -500,19 +494,13 @@ def describe(
     return 0
 
 
-@choosing_videos
+@taking(_ASKED)
 def export(
     words: Annotated[list[str], _QUERY],
     to: Annotated[Path, setting("DIR", "Where the files go.", shown="here")] = Path(),
     limit: Limit = 3,
     *,
-    chosen: Chosen,
-    sort: Sort = "best",
-    per_video: PerVideo = None,
-    merge_copies: MergeCopies = True,
-    correct: Correct = True,
-    prior: Prior = None,
-    present: Present = False,
+    wanted: dict[str, Any],
     min: Annotated[
         str, setting("PERCENT", "Cut only hits at least this likely to be right; 0% cuts all.")
     ] = "20%",
@@ -536,16 +524,8 @@ def export(
     check_format(format)
     searcher = open_index(db, model=model, device=device)
     least = _share(min, "min")
-    wanted: dict[str, Any] = chosen | {
-        "limit": limit,
-        "sort": sort,
-        "per_video": per_video,
-        "merge_copies": merge_copies,
-        "correct": correct,
-        "prior": _share(prior, "prior") if prior else None,
-        "present": present,
-    }
-    answer = searcher.search(" ".join(words), **wanted)
+    wanted["prior"] = _share(wanted["prior"], "prior") if wanted["prior"] else None
+    answer = searcher.search(" ".join(words), limit=limit, **wanted)
     clips = library.export(
         answer,
         to,
@@ -561,7 +541,7 @@ def export(
     else:
         with terminal.readers_may_leave():
             out = terminal.console()
-            terminal.print_answer(out, answer, dated=_is_dated(sort, chosen))
+            terminal.print_answer(out, answer, dated=_is_dated(wanted))
             terminal.print_footnote(out, answer, hint=False)
             for path in clips.written:
                 terminal.print_path(out, "wrote", terminal.short(path))

@@ -99,28 +99,35 @@ Since = Annotated[
     str | None, setting("DATE", "Only videos recorded on this day or later, as 2024-05-31.")
 ]
 Until = Annotated[str | None, setting("DATE", "Only videos recorded on this day or before.")]
-Chosen = dict[str, Any]  # which videos: see `choosing_videos`
-_CHOOSING = {"folder": Folder, "longer": Longer, "shorter": Shorter, "since": Since, "until": Until}
+_Options = dict[str, tuple[Any, Any]]  # types and defaults by names
+CHOOSING: _Options = {  # which videos
+    "folder": (Folder, None),
+    "longer": (Longer, None),
+    "shorter": (Shorter, None),
+    "since": (Since, None),
+    "until": (Until, None),
+}
 
 
-def choosing_videos(command: Callable[..., int]) -> Callable[..., int]:
-    """Give a command the options that choose videos; it gets them as its argument ``chosen``."""
+def taking(options: _Options) -> Callable[[Callable[..., int]], Callable[..., int]]:
+    """Give a command options that it gets together, as its argument ``wanted``."""
 
-    @functools.wraps(command)
-    def run(**given: Any) -> int:
-        chosen = {name: given.pop(name) for name in _CHOOSING}
-        return command(**given, chosen=chosen)
+    def decorate(command: Callable[..., int]) -> Callable[..., int]:
+        @functools.wraps(command)
+        def run(**given: Any) -> int:
+            return command(wanted={name: given.pop(name) for name in options}, **given)
 
-    taken: list[inspect.Parameter] = []
-    for one in inspect.signature(command).parameters.values():
-        named = _CHOOSING if one.name == "chosen" else {one.name: one.annotation}
-        default = None if one.name == "chosen" else one.default
-        taken += [
-            one.replace(name=n, annotation=kind, default=default) for n, kind in named.items()
-        ]
-    run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
-    run.__annotations__ = {one.name: one.annotation for one in taken}
-    return run
+        taken: list[inspect.Parameter] = []
+        for one in inspect.signature(command).parameters.values():
+            more = options if one.name == "wanted" else {one.name: (one.annotation, one.default)}
+            taken += [
+                one.replace(name=n, annotation=kind, default=d) for n, (kind, d) in more.items()
+            ]
+        run.__signature__ = inspect.Signature(taken)  # type: ignore[attr-defined]
+        run.__annotations__ = {one.name: one.annotation for one in taken}
+        return run
+
+    return decorate
 
 
 Protocol = Annotated[str | None, setting("NAME", "Which protocol of the dataset.")]

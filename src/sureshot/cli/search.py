@@ -187,11 +187,7 @@ def judge_answer(searcher: "Searcher", answer: "Answer", options: "Mapping[str, 
 
 
 class _Desk:
-    """Shows hits and reads the answers to them.
-
-    Args:
-        numbers: those that a table above gives to moments; None numbers the hits as they come.
-    """
+    """Shows hits, with the numbers that a table above gives them, and reads the answers to them."""
 
     def __init__(
         self, out: Console, numbers: "Mapping[tuple[Path, float], str] | None" = None

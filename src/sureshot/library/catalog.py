@@ -224,9 +224,8 @@ def remove(
     tops = [absolute(path) for path in as_list(paths)]
     patterns = [as_pattern(glob.escape(str(top))) for top in tops] if exclude else []
     store = Store.open(index_place(db))
-    records, chosen = store.videos(), dict[Path, VideoRecord]()
-    left, wanted = dict.fromkeys(tops), frozenset(tops)
-    for record in records:
+    left, wanted, chosen = dict.fromkeys(tops), frozenset(tops), list[VideoRecord]()
+    for record in store.videos():
         around = () if alone and not exclude else record.path.parents
         if named := wanted.intersection((record.path, *around)):
             if alone and record.path not in named:
@@ -234,16 +233,16 @@ def remove(
                     f"{plain(record.path)} and others in that folder would be left out, too; "
                     f"`sureshot remove --exclude` does that."
                 )
-            chosen[record.path] = record
+            chosen.append(record)
             for top in named:
                 left.pop(top, None)
     if left:
         raise QueryError(f"Nothing at or below {next(iter(left))} is indexed; nothing was removed.")
     if exclude:
         store.set_excluded(patterns, excluded=True)
-    store.remove(list(chosen.values()))
+    store.remove(chosen)
     store.compact()
-    forget_films(chosen.values())
+    forget_films(chosen)
     return len(chosen)
 
 

@@ -36,12 +36,7 @@ _NOISE = 0.005  # scores this close are alike, however close all the others are,
 
 @dataclass(slots=True)
 class Moment:
-    """Adjacent windows of one video.
-
-    Attributes:
-        copies: moments of other videos that show the same pictures, one per video.
-        pieces: other moments of the same scene, in the order of time.
-    """
+    """Adjacent windows of one video."""
 
     path: Path
     best: int  # row of its best window
@@ -49,8 +44,8 @@ class Moment:
     start: float
     end: float
     score: float  # of the best window
-    copies: list["Moment"] = field(default_factory=list)
-    pieces: list["Moment"] = field(default_factory=list)
+    copies: list["Moment"] = field(default_factory=list)  # one per video with the same pictures
+    pieces: list["Moment"] = field(default_factory=list)  # of the same scene, in the order of time
     gone: bool = False  # whether it is known that the file is gone
 
     def from_what_is_there(self) -> "Moment":

@@ -270,13 +270,11 @@ class Searcher:
 
     `len` is the number of its videos, iterating gives what is known of each, and a ``with`` block
     gives the memory back that searches took. Pickled, it is opened again where it is unpickled.
-
-    Attributes:
-        bank: hub correction of the model, which is taken off all scores of sentences; None without.
     """
 
     def __init__(self, store: Store, encoder: Encoder) -> None:
         self.encoder = encoder
+        # The hub correction of the model, if it has one, which is taken off scores of sentences.
         self.bank = bank_of(encoder.name, encoder.fingerprint)
         self._comparing = similarity_for(encoder, self.bank)
         self._turn = threading.Lock()

@@ -47,11 +47,8 @@ class WorkQueue:
     """Threads for one kind of work.
 
     A call that takes too long is given up: its thread ends when it can, and another one takes its
-    place, so that a disk or a network that hangs keeps nothing else waiting.
-
-    Args:
-        waiting: calls that may be running or waiting; more are refused.
-        seconds: that a call may take.
+    place, so that a disk or a network that hangs keeps nothing else waiting. Of calls that run or
+    wait more than so many are refused.
     """
 
     def __init__(

@@ -147,6 +147,14 @@ def test_an_open_index_notices_a_card_that_another_process_made_or_forgot(place,
     assert searcher.learned_from() == "not calibrated"
 
 
+def test_an_open_index_in_storage_forgets_its_card(place, copied, monkeypatch):
+    monkeypatch.setattr("sureshot.library.confidence.card_stamp", lambda index: ())  # as there
+    searcher = open_index(copied)
+    calibrate(place.file, db=searcher)
+    assert searcher.learned_from().startswith("150 judgements of your own")
+    assert forget(searcher) and searcher.learned_from() == "not calibrated"
+
+
 def test_a_date_that_is_none_is_refused_before_anything_is_read(tmp_path):
     with pytest.raises(ArgumentError, match=r"--date 21.11.26 is not a date; write it as 2026-"):
         calibrate(tmp_path / "none", db=tmp_path, date="21.11.26")

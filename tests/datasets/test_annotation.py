@@ -11,8 +11,8 @@ from sureshot.datasets.annotation import (
     expecting,
     pick,
     read_annotation,
-    read_json_lines,
     read_lines,
+    read_objects,
     read_pickle,
     read_rows,
     read_table,
@@ -102,8 +102,8 @@ def test_what_does_not_fit_says_what_should(tmp_path, broken):
 
 def test_objects_come_with_the_numbers_of_their_lines(tmp_path):
     path = put(tmp_path / "a.jsonl", '\ufeff{"a": "x\u2028y"}\r\n\n \n{"b": [1]}')
-    assert read_json_lines(path) == [(1, {"a": "x\u2028y"}), (4, {"b": [1]})]
-    assert read_json_lines(put(tmp_path / "empty.jsonl")) == []
+    assert read_objects(path) == [("line 1", {"a": "x\u2028y"}), ("line 4", {"b": [1]})]
+    assert read_objects(put(tmp_path / "empty.jsonl")) == []
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_objects_come_with_the_numbers_of_their_lines(tmp_path):
 def test_a_line_that_is_no_object_is_named(tmp_path, line, reason):
     path = put(tmp_path / "a.jsonl", f'{{"a": 1}}\n{line}\n')
     with pytest.raises(SureshotError, match=f"{path}, {reason}"):
-        read_json_lines(path)
+        read_objects(path)
 
 
 PROTOCOLS = range(pickle.HIGHEST_PROTOCOL + 1)

@@ -6,7 +6,7 @@ for the files it needs and its rules.
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from types import ModuleType
 
 from sureshot.datasets import (
     activitynet,
@@ -28,20 +28,9 @@ from sureshot.paths import expand
 __all__ = ["NAMES", "Caption", "Item", "Split", "check_disjoint", "load_split"]
 
 
-class _Reader(Protocol):
-    """What the module of a benchmark has.
-
-    ``PROTOCOLS`` says of each protocol why it has no validation set, nothing if it has one; the
-    first one is the default.
-    """
-
-    @property
-    def PROTOCOLS(self) -> dict[str, str]: ...  # noqa: N802 - a constant of the module
-
-    def read(self, root: Path, split: str, protocol: str) -> Listing: ...
-
-
-_READERS: dict[str, _Reader] = {
+# `read` of each gives the `Listing` of a split. Its `PROTOCOLS`, the usual one first, say why there
+# is no validation set; nothing where there is one.
+_READERS: dict[str, ModuleType] = {
     "activitynet": activitynet,
     "charades": charades,
     "didemo": didemo,
@@ -98,7 +87,7 @@ def load_split(
             f"{no_validation} To choose a model without the test set, hold some videos of train "
             "out: put their ids into a file, one a line, and give it as ids."
         )
-    listing = reader.read(root, "train" if no_validation else split, protocol)
+    listing: Listing = reader.read(root, "train" if no_validation else split, protocol)
     if no_validation:
         listing = replace(listing, expected=None)  # no size of a held-out part was published
     if listed is not None:

@@ -91,9 +91,15 @@ def read_annotation(path: Path) -> Any:
         raise SureshotError(f"{path} is not JSON: {error}. Was it downloaded in full?") from None
 
 
-def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a file with one per line, with their line numbers; empty lines are skipped."""
-    objects: list[tuple[int, dict[str, Any]]] = []
+def read_objects(path: Path) -> list[tuple[str, dict[str, Any]]]:
+    """The objects of a file of JSON lines, or of a list of them in JSON, and where each is.
+
+    Empty lines are skipped.
+    """
+    if path.suffix != ".jsonl":
+        with expecting(path, "a list of objects"):
+            return [(f"object {n}", {**one}) for n, one in enumerate(read_annotation(path), 1)]
+    objects: list[tuple[str, dict[str, Any]]] = []
     for number, line in enumerate(_text(path), start=1):
         if not line.strip():
             continue
@@ -103,14 +109,8 @@ def read_json_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             raise SureshotError(f"{path}, line {number} is not JSON: {error}.") from None
         if not isinstance(value, dict):
             raise SureshotError(f"{path}, line {number}: {value!r:.60} is no JSON object.")
-        objects.append((number, value))
+        objects.append((f"line {number}", value))
     return objects
-
-
-def read_json_list(path: Path) -> list[tuple[int, dict[str, Any]]]:
-    """The objects of a JSON file that is a list of them, each with its number from 1 on."""
-    with expecting(path, "a list of objects"):
-        return [(number, {**value}) for number, value in enumerate(read_annotation(path), start=1)]
 
 
 def sentences(value: Any) -> list[str]:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from sureshot.datasets.annotation import pick, read_annotation, read_json_lines, read_json_list
+from sureshot.datasets.annotation import pick, read_annotation, read_objects
 from sureshot.datasets.media import usual_folders
 from sureshot.datasets.split import Listing, Split, to_split
 from sureshot.errors import SureshotError
@@ -121,13 +121,12 @@ def load_questions(
     root = expand(root)
     path = pick(root, f"{split}.jsonl", f"{split}_qa.json")
     asked: dict[str, list[tuple[str, str, str]]] = {}
-    lines = read_json_lines(path) if path.suffix == ".jsonl" else read_json_list(path)
-    unit = "line" if path.suffix == ".jsonl" else "object"
-    for number, values in lines:
+    lines = read_objects(path)
+    for place, values in lines:
         try:
             video, *texts = _checked(values)
         except ValueError as error:
-            raise SureshotError(f"{path}, {unit} {number}: {error}.") from None
+            raise SureshotError(f"{path}, {place}: {error}.") from None
         asked.setdefault(video, []).append((texts[0], texts[1], texts[2]))
     if not asked:
         raise SureshotError(f"{path} is empty; it must hold questions.")

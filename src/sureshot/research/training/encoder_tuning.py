@@ -41,31 +41,52 @@ from sureshot.models.systems.base import Frozen, System, TextTokens, VideoTokens
 from sureshot.research.training.bundled_tuning import TunedBundled, padded_videos
 
 
-class TunedSmall(nn.Module):
+class _TunedEncoder(nn.Module):
     """Tokens with a graph, from texts and prepared frames.
 
-    The encoder goes on to share the weights. One that was trained before goes on from where it
-    was; the untrained one begins from weights of this run's seed. Its logit scale is the system's.
+    The encoder goes on to share the weights: what it encodes is what has been learned so far.
+    """
+
+    def __init__(
+        self,
+        encoder: SmallEncoder | ClipEncoder,
+        read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
+        system: System | None,
+    ) -> None:
+        super().__init__()
+        self.network: nn.Module = encoder.network
+        self._read, self._device = read, encoder.device
+        self._cells: Cells = "coarse" if system is None else system.cells
+
+    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
+        """Videos of frames that the encoder prepared, each at least one; all go in one pass."""
+        pixels = torch.from_numpy(np.concatenate(prepared)).to(self._device)
+        frames, patches, backbone = self._read(pixels)
+        if self._cells == "none":
+            patches = patches[:, :0]
+        elif self._cells == "coarse":
+            patches = pool_grid(patches, stack=torch.stack)
+        return padded_videos((frames, patches, backbone), [len(frames) for frames in prepared])
+
+
+class TunedSmall(_TunedEncoder):
+    """The small encoder; its logit scale is the system's.
+
+    One that was trained before goes on from where it was; the untrained one begins from weights of
+    this run's seed.
     """
 
     def __init__(self, encoder: SmallEncoder, seed: int = 0, system: System | None = None) -> None:
-        super().__init__()
-        self._cells: Cells = "coarse" if system is None else system.cells
+        super().__init__(encoder, encoder.network.read_frames, system)
         self.encoder = encoder
         if encoder.name == "small":
             encoder.network.load_state_dict(SmallNetwork(seed).state_dict())
-        self.network: nn.Module = encoder.network
 
     def texts(self, texts: Sequence[str]) -> TextTokens:
         """Texts, at least one; sentences at their own length."""
         numbers = self.encoder.word_numbers(texts)
         ids, real = (torch.from_numpy(part).to(self.encoder.device) for part in numbers)
         return TextTokens(*self.encoder.network.read_words(ids, real), real)
-
-    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
-        """Videos of frames that `SmallEncoder.prepare` made; each has at least one."""
-        read = self.encoder.network.read_frames
-        return _tokens(read, prepared, self.encoder.device, cells=self._cells)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `SmallEncoder.load` reads."""
@@ -80,12 +101,11 @@ _FROZEN: Mapping[Frozen, tuple[str, ...]] = {
 }
 
 
-class TunedClip(nn.Module):
-    """Tokens with a graph, from texts and prepared frames.
+class TunedClip(_TunedEncoder):
+    """A CLIP or SigLIP.
 
-    The encoder goes on to share the weights: what it encodes is what has been learned so far. Its
-    fingerprint stays that of the folder it came from, though; `save` it and load the new folder
-    before anything of it is kept.
+    The fingerprint of the encoder stays that of the folder it came from; `save` it and load the new
+    folder before anything of it is kept.
 
     Args:
         system: on the same device. It says what stays as it is, whether its logit scale is the
@@ -96,17 +116,15 @@ class TunedClip(nn.Module):
     def __init__(
         self, encoder: ClipEncoder, system: System | None = None, words: int | None = None
     ) -> None:
-        super().__init__()
+        super().__init__(encoder, encoder.read_frames, system)
         self.encoder = encoder
         self._words = words
         if words is not None:
             encoder.tokenizer.limit(words)
-        self.network: nn.Module = encoder.network
         stays = () if system is None else _FROZEN[system.frozen]
         for name, weight in self.network.named_parameters():
             # The networks' own logit scale takes no part in tokens: no gradient would reach it.
             weight.requires_grad_(not name.startswith(("logit_", *stays)))
-        self._cells: Cells = "coarse" if system is None else system.cells
         self.log_scale: nn.Parameter | None = None
         if system is not None and system.shares_scale:
             self.log_scale = system.start_scale(float(self._own_scale()))
@@ -119,11 +137,6 @@ class TunedClip(nn.Module):
         words = [state[mask] for state, mask in zip(states, real, strict=True)]
         mask = pad_sequence([mask[mask] for mask in real], batch_first=True)
         return TextTokens(sentence, pad_sequence(words, batch_first=True), mask)
-
-    def videos(self, prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]]) -> VideoTokens:
-        """Videos of frames that `ClipEncoder.prepare` made; each has at least one."""
-        read = self.encoder.read_frames
-        return _tokens(read, prepared, self.encoder.device, cells=self._cells)
 
     def save(self, folder: Path) -> None:
         """Write a folder that `ClipEncoder.load` reads, for the same texts and frames."""
@@ -166,17 +179,3 @@ def tuned(
         f"Setting encoder.tuned is true, and the encoder {encoder.name!r} cannot be trained; "
         'only "bundled", CLIP, SigLIP and "small" can. Name one, or set it to false.'
     )
-
-
-def _tokens(
-    read: Callable[[Tensor], tuple[Tensor, Tensor, Tensor]],
-    prepared: Sequence[Shaped[np.ndarray, "_frames 3 side side"]],
-    device: str,
-    *,
-    cells: Cells,
-) -> VideoTokens:
-    """All frames in one pass, then each video by itself."""
-    frames, patches, backbone = read(torch.from_numpy(np.concatenate(prepared)).to(device))
-    if cells != "whole":
-        patches = patches[:, :0] if cells == "none" else pool_grid(patches, stack=torch.stack)
-    return padded_videos((frames, patches, backbone), [len(frames) for frames in prepared])

@@ -74,25 +74,15 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a result of ours came about, as far as it matters for a comparison.
+    """How a result of ours came about, as far as it is known and matters for a comparison."""
 
-    Attributes:
-        dataset: name of the data set.
-        split: test split; empty if it is none of the published ones.
-        texts: captions asked.
-        videos: candidates for each caption.
-        encoder: name of the encoder; empty if not known.
-        frames: frames per video; None if not known.
-        trained_on: data sets trained on; empty if not known.
-    """
-
-    dataset: str
-    split: str
-    texts: int
-    videos: int
+    dataset: str = ""
+    split: str = ""  # see `Row.split`; empty if it is none of the published ones
+    texts: int = 0
+    videos: int = 0
     encoder: str = ""
-    frames: int | None = None
-    trained_on: str = ""
+    frames: int | None = None  # of each video
+    trained_on: str = ""  # data sets, joined by " + "
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -40,7 +40,6 @@ from sureshot.metrics.ranks import (
     text_ranks,
     video_ranks,
 )
-from sureshot.paths import as_list
 from sureshot.text import aligned, counted
 
 
@@ -74,28 +73,39 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class CorrectedScores:
-    """Scores of one direction after a correction that a report does not make itself.
+    """Scores of one direction after a correction; rows are texts, columns videos, in both."""
 
-    Attributes:
-        name: the correction, its settings and what it looks at.
-        scores: rows are texts, columns videos, in both directions.
-        gamma: weight of the uncertainty in it; None for a correction without one.
-    """
-
-    name: str
+    name: str  # the correction, its settings and what it looks at
     direction: Direction
     scores: Scores
-    gamma: float | None = None
+    gamma: float | None = None  # weight of the uncertainty in it; None for one without
 
 
-# Of each post-processing its label, its function, and whether it looks at all test queries.
-_CORRECTIONS: dict[str, tuple[str, Callable[..., np.ndarray], bool]] = {
+# Of each hub correction its label, its function, and whether it looks at all test queries.
+CORRECTIONS: dict[str, tuple[str, Callable[..., np.ndarray], bool]] = {
     "dsl": ("DSL", dual_softmax, True),
     "inverted_softmax": ("inverted softmax", inverted_softmax, True),
     "qb_norm": ("QB-Norm", querybank_norm, False),
     "nnn": ("NNN", nearest_neighbour_normalised, False),
 }
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
+
+
+def hub_corrected(name: str, similarity: Scores, bank: Bank | None = None) -> list[CorrectedScores]:
+    """Cosines, not yet scaled, after one of `CORRECTIONS`.
+
+    One that looks at the ``bank``, similarities of training captions to the same videos, corrects
+    videos and says nothing of video to text.
+    """
+    label, correct, transductive = CORRECTIONS[name]
+    if not transductive:
+        label = f"{label} (bank: {0 if bank is None else len(bank)} training captions)"
+        return [CorrectedScores(label, "t2v", correct(similarity, bank))]
+    label += " (looks at all test queries)"
+    return [
+        CorrectedScores(label, "t2v", correct(similarity)),
+        CorrectedScores(label, "v2t", correct(similarity.T).T),
+    ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +251,12 @@ class RecallReport:
 def report(
     similarity: Scores,
     owner: Owners,
+    setting: Setting | None = None,
     *,
     title: str,
     system: str = "",
-    dataset: str = "",
-    split: str = "",
-    encoder: str = "",
-    frames: int | None = None,
-    trained_on: str = "",
     against: Sequence[str] = (),
     comparable: bool = False,
-    bank: Bank | None = None,
-    post: Sequence[str] = (),
     corrected: Sequence[CorrectedScores] = (),
     ks: Sequence[int] = (1, 5, 10),
     resamples: int = 1000,
@@ -261,54 +265,28 @@ def report(
     """Evaluate a matrix of similarities in both directions.
 
     Args:
-        similarity: raw scores, higher is better; cosines not yet scaled if ``post`` is used, since
-            its scales are those published for cosines.
+        similarity: raw scores, higher is better.
+        setting: its numbers of texts and videos are those of the scores.
         title: title of the protocol: which data, which split, what is left out.
-        split: ``1kA``, ``full``, ``std``, ``val1`` if it is the published one, else empty.
-        trained_on: data sets, joined by " + ".
         against: methods whose printed rows are shown below ours.
         comparable: whether those are left out whose split, gallery or texts are others.
-        bank: similarities of training captions to the same videos, for ``qb_norm`` and ``nnn``.
-        post: ways of post-processing to show below the raw scores: ``dsl`` and
-            ``inverted_softmax`` look at all test queries, ``qb_norm`` and ``nnn`` at the bank;
-            those two correct videos and have no row for video to text.
-        corrected: scores that were corrected elsewhere, shown below those of ``post``.
+        corrected: further scores, shown below the raw ones.
     """
-    if against and not dataset:
-        raise SureshotError(
-            "Printed rows were asked for but no dataset is named; give dataset, or leave against "
-            "empty."
-        )
     similarity, owner = np.asarray(similarity), np.asarray(owner)
     for k in ks:
         recall(np.ones(1)).at(k)  # refused before anything is computed
     line = partial(_line, owner=owner, resamples=resamples, seed=seed)
     compared = {"t2v": text_ranks(similarity, owner), "v2t": video_ranks(similarity, owner)}
     raw = line("raw", "t2v", similarity), line("raw", "v2t", similarity)
-    shown = []
-    for name in as_list(post):
-        label, correct, transductive = _correction(name, bank)
-        shown.append(line(label, "t2v", correct(similarity), raw=compared["t2v"]))
-        if transductive:
-            shown.append(line(label, "v2t", correct(similarity.T).T, raw=compared["v2t"]))
-    for one in corrected:
-        ranks = compared[one.direction]
-        shown.append(line(one.name, one.direction, one.scores, raw=ranks, gamma=one.gamma))
+    shown = [
+        line(one.name, one.direction, one.scores, raw=compared[one.direction], gamma=one.gamma)
+        for one in corrected
+    ]
     texts, videos = similarity.shape
-    setting = Setting(
-        dataset=dataset,
-        split=split,
-        texts=texts,
-        videos=videos,
-        encoder=encoder,
-        frames=frames,
-        trained_on=trained_on,
-    )
+    setting = replace(setting or Setting(), texts=texts, videos=videos)
     matches = {
         way: [
-            match
-            for method in as_list(against)
-            for match in compare(setting, method=method, direction=way)
+            match for method in against for match in compare(setting, method=method, direction=way)
         ]
         for way in _WAYS
     }
@@ -368,23 +346,6 @@ def _line(
         r1_worst=recall_at(2 * mean - best, 1),
         gamma=gamma,
     )
-
-
-def _correction(
-    name: str, bank: Bank | None
-) -> tuple[str, Callable[[np.ndarray], np.ndarray], bool]:
-    """Label, function, and whether it looks at the test queries."""
-    if name not in _CORRECTIONS:
-        raise SureshotError(f"Unknown post-processing {name!r}; known: {', '.join(_CORRECTIONS)}.")
-    label, correct, transductive = _CORRECTIONS[name]
-    if transductive:
-        return f"{label} (looks at all test queries)", correct, True
-    if bank is None:
-        raise SureshotError(
-            f"{name} needs a bank: similarities of training captions to the same videos. "
-            "Give one or leave it out."
-        )
-    return f"{label} (bank: {len(bank)} training captions)", partial(correct, bank=bank), False
 
 
 def _value(value: float, found: Interval | None, form: str = ".1f") -> str:

@@ -11,8 +11,15 @@ from jaxtyping import Float
 
 from sureshot.datasets import Split, check_disjoint
 from sureshot.errors import ArgumentError, SureshotError, option
-from sureshot.metrics.published import is_whole, published
-from sureshot.metrics.report import CorrectedScores, RecallReport, report, write_qrels, write_run
+from sureshot.metrics.published import Setting, is_whole, published
+from sureshot.metrics.report import (
+    CORRECTIONS,
+    RecallReport,
+    hub_corrected,
+    report,
+    write_qrels,
+    write_run,
+)
 from sureshot.models import model_card
 from sureshot.models.encoders.experts import presence, read_experts
 from sureshot.models.huggingface import is_hub_name
@@ -170,8 +177,7 @@ def warn_of_chosen(scorer: Scorer, tested: Split, progress: Progress) -> None:
         progress.line(f"! By some of them its epoch was chosen. {shared}")
 
 
-_OF_REPORT = ("dsl", "inverted_softmax", "qb_norm", "nnn")
-POST = (*_OF_REPORT, PRINTED, CANDIDATES)  # corrections of scores
+POST = (*CORRECTIONS, PRINTED, CANDIDATES)  # corrections of scores
 # The name that the tables of the papers give to what a reader reads.
 _PUBLISHED = {
     ("msrvtt", "1k-A", "test"): "1kA",
@@ -360,7 +366,8 @@ def recall_report(
 ) -> RecallReport:
     """Recalls, arguments as of `evaluate`; ``bank`` has raw scores of training captions."""
     split = features.split
-    corrected: list[CorrectedScores] = []
+    named = (name for name in post if name in CORRECTIONS)
+    corrected = [one for name in named for one in hub_corrected(name, scores, bank)]
     if PRINTED in post:
         corrected += printed_scores(scorer, features, gamma)
     if CANDIDATES in post and bank is not None:
@@ -371,17 +378,17 @@ def recall_report(
     return report(
         scores,
         split.owner(),
+        Setting(
+            dataset=split.dataset,
+            split=published_split(split),
+            encoder=scorer.encoder_name,
+            frames=features.frames,
+            trained_on=scorer.trained_on,
+        ),
         title=split.title(),
         system=scorer.system,
-        dataset=split.dataset,
-        split=published_split(split),
-        encoder=scorer.encoder_name,
-        frames=features.frames,
-        trained_on=scorer.trained_on,
         against=against,
         comparable=everything,
-        bank=bank,
-        post=[name for name in post if name in _OF_REPORT],
         corrected=corrected,
         ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
     )

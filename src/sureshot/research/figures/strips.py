@@ -16,8 +16,8 @@ from sureshot.datasets.split import Item
 from sureshot.datasets.synthetic import PER_SCENE, frames_of, read_part, truth_of
 from sureshot.errors import SureshotError, VideoError, option
 from sureshot.media.sampling_rule import Sampling
-from sureshot.metrics import hubs
 from sureshot.metrics.ranks import text_ranks
+from sureshot.metrics.report import CORRECTIONS, hub_corrected
 from sureshot.models.encoders.base import HasWords
 from sureshot.research.canvas import (
     BLUE,
@@ -378,13 +378,7 @@ def draw_failures(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
 _TOP_RANKS = 4
 _PLAIN = "similarity"
 _OWN = {"score": "score", "printed": "printed score"}  # of DUQ, against its plain similarity
-_CORRECTED: Mapping[str, Callable[..., np.ndarray]] = {
-    "dsl": hubs.dual_softmax,
-    "inverted_softmax": hubs.inverted_softmax,
-    "qb_norm": hubs.querybank_norm,
-    "nnn": hubs.nearest_neighbour_normalised,
-}
-AFTER = (*_OWN, *_CORRECTED)  # second scores
+AFTER = (*_OWN, *CORRECTIONS)  # second scores
 
 
 def rank_changes(
@@ -460,8 +454,8 @@ def _two_scores(
                 f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
             )
         return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
-    more = (bank,) if after in ("qb_norm", "nnn") else ()
-    return ("score", after), (matrices["score"], _CORRECTED[after](matrices["score"], *more))
+    plain = matrices["score"]
+    return ("score", after), (plain, hub_corrected(after, plain, bank)[0].scores)
 
 
 def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:

@@ -8,7 +8,8 @@ from sureshot import research
 from sureshot.datasets import Caption, Item, Split
 from sureshot.datasets.questions import PUBLISHED, Questions
 from sureshot.errors import SureshotError
-from sureshot.research.answer_report import answer_report, published_answers
+from sureshot.metrics.published import published_answers
+from sureshot.research.answer_report import answer_report
 from sureshot.research.answers import AnswerRecipe
 from tests.asked import asked
 from tests.research.test_answers import made

@@ -29,41 +29,31 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One printed row. What the table does not print is None or empty.
+    """One printed row, recalls in percent. What the table does not print is None or empty.
 
-    Attributes:
-        dataset: data set tested on, as the papers write it without hyphens.
-        split: test split: ``1kA``, ``full``, ``val1``, ``CLIP2Video`` for the 1,500 videos of
-            VATEX that its authors drew, or ``std`` for the usual one.
-        variant: the setting that an ablation changes; empty in the main tables.
-        post: post-processing of the scores.
-        encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.
-        trained_on: data set trained on where it is another than that tested on; else empty.
-        r1, r5, r10, r50: percent; ``median`` and ``mean`` are of the ranks.
-        r_sum: R@1 + R@5 + R@10 of this direction; ``rsum`` all recalls of both.
-        table: paper and table.
-        note: what is odd about the printed numbers.
+    ``split`` is ``1kA``, ``full``, ``val1``, ``CLIP2Video`` for the 1,500 videos of VATEX that its
+    authors drew, or ``std`` for the usual one.
     """
 
-    dataset: str
+    dataset: str  # as the papers write it, without hyphens
     split: str
     direction: Direction
     method: str
-    variant: str
-    post: str
-    encoder: str
-    trained_on: str
+    variant: str  # the setting that an ablation changes; empty in the main tables
+    post: str  # post-processing of the scores
+    encoder: str  # B32 or B16 for CLIP ViT, none for older features, empty if not stated
+    trained_on: str  # where it is another data set than that tested on
     frames: int | None
     r1: float | None
     r5: float | None
     r10: float | None
     r50: float | None
-    median: float | None
+    median: float | None  # of the ranks, as is ``mean``
     mean: float | None
-    r_sum: float | None
-    rsum: float | None
-    table: str
-    note: str
+    r_sum: float | None  # R@1 + R@5 + R@10 of this direction
+    rsum: float | None  # all recalls of both
+    table: str  # paper and table
+    note: str  # what is odd about the printed numbers
 
     @property
     def name(self) -> str:
@@ -87,17 +77,11 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A printed row to compare a result of ours with.
+    """A printed row to compare a result of ours with."""
 
-    Attributes:
-        row: printed row; its ``table`` names all tables that print the same numbers.
-        protocol: how data or split differ; if it is not empty the numbers do not compare.
-        warnings: what else differs or is odd.
-    """
-
-    row: Row
-    protocol: tuple[str, ...]
-    warnings: tuple[str, ...]
+    row: Row  # its ``table`` names all tables that print the same numbers
+    protocol: tuple[str, ...]  # how data or split differ; with any the numbers do not compare
+    warnings: tuple[str, ...]  # what else differs or is odd
 
 
 def published(
@@ -208,11 +192,43 @@ def _encoder(name: str) -> str:
     return f"B{known[1]}" if known and "siglip" not in name.lower() else name
 
 
+@dataclass(frozen=True, slots=True)
+class PrintedAccuracy:
+    """One printed row about questions."""
+
+    table: str
+    dataset: str
+    method: str
+    accuracy: float  # percent
+    note: str  # what is odd about it
+
+
+def published_answers(method: str = "published") -> list[PrintedAccuracy]:
+    """Printed accuracies on MSRVTT-QA, in the order of DUQ's table 5.
+
+    Args:
+        method: without regard to case and hyphens; ``published`` is all of them.
+    """
+    table = _read("published_answers.csv")
+    rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
+    name = folded_name(method)
+    found = [row for row in rows if method == "published" or folded_name(row.method) == name]
+    if not found:
+        known = ", ".join(row.method for row in rows)
+        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
+    return found
+
+
+def _read(name: str) -> Any:
+    """The rows of a table of this package, by column."""
+    text = files("sureshot.metrics").joinpath(name).read_text("utf-8")
+    return csv.DictReader(text.splitlines())
+
+
 @functools.cache
 def _rows() -> tuple[Row, ...]:
-    text = files("sureshot.metrics").joinpath("published.csv").read_text("utf-8")
     rows = []
-    for record in csv.DictReader(text.splitlines()):
+    for record in _read("published.csv"):
         values: dict[str, Any] = dict(record)
         values["frames"] = int(record["frames"]) if record["frames"] else None
         for number in _NUMBERS:
@@ -230,7 +246,6 @@ def folded_name(name: str) -> str:
 @functools.cache
 def claimed_rows(table: str) -> frozenset[str]:
     """Names of the rows of a table that claims of the papers compare, in either mode."""
-    text = files("sureshot.metrics").joinpath("claims.csv").read_text("utf-8")
-    claims = [claim for claim in csv.DictReader(text.splitlines()) if claim["table"] == table]
+    claims = [claim for claim in _read("claims.csv") if claim["table"] == table]
     sides = ("more", "less", "paper_more", "paper_less")
     return frozenset(claim[side] for claim in claims for side in sides) - {"", "-"}

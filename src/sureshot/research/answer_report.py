@@ -5,11 +5,9 @@ released loaders of HBI and DUQ leave such questions out of the test, which rais
 that number is shown next to ours, under its name.
 """
 
-import csv
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +16,8 @@ from jaxtyping import Bool
 
 from sureshot.datasets.questions import SIZES, Questions, load_questions
 from sureshot.datasets.split import Split
-from sureshot.errors import SureshotError
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
-from sureshot.metrics.published import folded_name
+from sureshot.metrics.published import PrintedAccuracy, published_answers
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import AnswerCheckpoint, Answerer, AnswerRecipe
 from sureshot.research.evaluation import warn_of_shared
@@ -30,21 +27,13 @@ from sureshot.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Right answers among some questions.
+    """Right answers among some questions."""
 
-    Attributes:
-        name: which questions, or who answers.
-        value: percent; None where there is no question.
-        low: lower end of its interval; None for questions about fewer than two videos.
-        high: upper end.
-        n: questions.
-    """
-
-    name: str
-    value: float | None
-    low: float | None
+    name: str  # which questions, or who answers
+    value: float | None  # percent; None where there is no question
+    low: float | None  # ends of its interval; None for questions about fewer than two videos
     high: float | None
-    n: int
+    n: int  # questions
 
     def text(self) -> str:
         """The percentage and its interval."""
@@ -55,54 +44,19 @@ class Accuracy:
 
 
 @dataclass(frozen=True, slots=True)
-class PrintedAccuracy:
-    """One printed row; ``accuracy`` is in percent, ``note`` what is odd about it."""
-
-    table: str
-    dataset: str
-    method: str
-    accuracy: float
-    note: str
-
-
-def published_answers(method: str = "published") -> list[PrintedAccuracy]:
-    """Printed accuracies on MSRVTT-QA, in the order of DUQ's table 5.
-
-    Args:
-        method: without regard to case and hyphens; ``published`` is all of them.
-    """
-    text = files("sureshot.metrics").joinpath("published_answers.csv").read_text("utf-8")
-    table: Any = csv.DictReader(text.splitlines())
-    rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
-    name = folded_name(method)
-    found = [row for row in rows if method == "published" or folded_name(row.method) == name]
-    if not found:
-        known = ", ".join(row.method for row in rows)
-        raise SureshotError(f"No printed accuracy is of the method {method!r}; known: {known}.")
-    return found
-
-
-@dataclass(frozen=True, slots=True)
 class AnswerReport:
     """An evaluation of one model on one set of questions.
 
     Attributes:
-        title: title of the questions.
         system: what the head reads.
-        encoder: name of the encoder.
-        frames: frames per video.
-        vocabulary: answers that can be given.
-        overall: accuracy on all questions.
+        vocabulary: number of answers that can be given.
         kinds: accuracy on the questions of each type, the most frequent type first.
         answerable: accuracy on the questions whose answer is in the vocabulary.
         constant: accuracy of always giving the answer that is the most frequent in training.
         unknown: number of questions whose answer is not in the vocabulary.
         absent: number of questions left out because their video is not there or cannot be read.
-        videos: number of videos that are asked about.
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
-        resamples: number of times that videos were drawn for the intervals.
-        seed: seed of that chance.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 

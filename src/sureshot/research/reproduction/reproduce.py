@@ -12,10 +12,10 @@ from sureshot.datasets.questions import SIZES
 from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, NotFiniteError, SureshotError, option
 from sureshot.files import write_json, write_text
-from sureshot.metrics.published import claimed_rows
+from sureshot.metrics.published import claimed_rows, published_answers
 from sureshot.paths import WHOLE, Shard
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research.answer_report import evaluate_answers, published_answers
+from sureshot.research.answer_report import evaluate_answers
 from sureshot.research.answers import AnswerRecipe, train_answers
 from sureshot.research.evaluation import published_split
 from sureshot.research.figures.catalogue import plot

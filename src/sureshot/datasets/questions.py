@@ -41,19 +41,12 @@ _FORM = "it must be an object with question, answer and video_id"
 
 @dataclass(frozen=True, slots=True)
 class Questions:
-    """The questions of a split whose videos are on disk.
+    """The questions of a split whose videos are on disk."""
 
-    Attributes:
-        split: the videos; its captions are the questions, those of one video side by side.
-        answers: the answer to each.
-        kinds: the type of each, such as ``what``.
-        absent: questions left out because their video is not there.
-    """
-
-    split: Split
+    split: Split  # its captions are the questions, those of one video side by side
     answers: tuple[str, ...]
-    kinds: tuple[str, ...]
-    absent: int = 0
+    kinds: tuple[str, ...]  # such as ``what``
+    absent: int = 0  # questions left out because their video is not there
 
     @property
     def published(self) -> bool:

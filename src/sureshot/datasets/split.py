@@ -32,17 +32,12 @@ _NAMED = 5  # ids that a message names before it only counts
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One video: a file, a photo, or a folder of frames.
+    """One video: a file, a photo, or a folder of frames."""
 
-    Attributes:
-        id: name in the annotation, without what the reader of the data set strips.
-        start, end: seconds, where only a part of it counts; None is its beginning or its end.
-    """
-
-    id: str
+    id: str  # name in the annotation, without what the reader of the data set strips
     path: Path
-    start: float | None = None
-    end: float | None = None
+    start: float | None = None  # seconds, where only a part of it counts; None is its beginning
+    end: float | None = None  # likewise; None is its end
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,32 +50,19 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """The part of a data set that one run trains on, chooses on or is tested on.
+    """The part of a data set that one run trains on, chooses on or is tested on."""
 
-    Attributes:
-        dataset: name as ``load_split`` takes it.
-        protocol: which of several published readings of the data set this is.
-        items: the videos; each has at least one caption.
-        captions: the texts, those of one video side by side. Repeated texts are kept.
-        missing: ids that the annotation names but for which no file or no caption was found.
-        expected: number of videos the published split has, if one is published.
-        dropped: empty captions left out when the split was read.
-        label: name for results that differ from the published protocol in more than size.
-        experts: folder of expert features, see `sureshot.models.encoders.experts`.
-        root: folder of a synthetic dataset, which has the truth about the captions.
-    """
-
-    dataset: str
+    dataset: str  # as ``load_split`` takes it
     name: str
-    protocol: str
-    items: tuple[Item, ...]
-    captions: tuple[Caption, ...]
-    missing: tuple[str, ...] = ()
-    expected: int | None = None
-    dropped: int = 0
-    label: str | None = None
-    experts: Path | None = None
-    root: Path | None = None
+    protocol: str  # which of several published readings of the data set this is
+    items: tuple[Item, ...]  # each has at least one caption
+    captions: tuple[Caption, ...]  # those of one video side by side; repeated texts are kept
+    missing: tuple[str, ...] = ()  # ids without a file or without a caption
+    expected: int | None = None  # number of videos the published split has, if one is published
+    dropped: int = 0  # empty captions left out when the split was read
+    label: str | None = None  # of results that differ from published ones in more than size
+    experts: Path | None = None  # folder of features, see `sureshot.models.encoders.experts`
+    root: Path | None = None  # of a synthetic dataset, which has the truth about the captions
 
     def title(self) -> str:
         """What a table of results calls this split; part of a split never looks like all of it.
@@ -195,22 +177,15 @@ def check_disjoint(train: Split, test: Split) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Ids and captions of a split.
+    """Ids and captions of a split."""
 
-    Attributes:
-        protocol: name of the reading, as the title of the split shows it.
-        captions: texts of each id, in the order of the split; none where the annotation has none.
-        names: other spellings of an id, as a file name and in a list of ids.
-        span: seconds of each video that count, where not all of it does.
-        photos: the videos are pictures.
-    """
-
-    protocol: str
-    captions: dict[str, list[str]]
+    protocol: str  # as the title of the split shows it
+    captions: dict[str, list[str]]  # by id; none where the annotation has none
     expected: int | None = None
+    # Other spellings of an id, as a file name and in a list of ids.
     names: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    span: tuple[float, float] | None = None
-    photos: bool = False
+    span: tuple[float, float] | None = None  # seconds of each video that count, if not all
+    photos: bool = False  # the videos are pictures
 
     def only(self, path: Path) -> "Listing":
         """The videos that a file of ids names, one a line, in the order they have here."""

@@ -151,20 +151,13 @@ class SyntheticVideo:
 
 @dataclass(frozen=True, slots=True)
 class SyntheticCaption:
-    """A caption.
-
-    Attributes:
-        video: number of its video within the split.
-        scene: number of the scene it is about; None is the whole video.
-        meant: facts that it was to name, of each scene it is about.
-        said: facts that its words name; other ones than those meant where a word is wrong.
-    """
+    """A caption."""
 
     text: str
-    video: int
-    scene: int | None
-    meant: tuple[Said, ...]
-    said: tuple[Said, ...]
+    video: int  # number within the split
+    scene: int | None  # number of the one it is about; None is the whole video
+    meant: tuple[Said, ...]  # facts that it was to name, of each scene it is about
+    said: tuple[Said, ...]  # facts that its words name; others than meant where a word is wrong
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,18 +234,12 @@ def nll(probability: PerQuery, right: Outcomes) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Reliability:
-    """Queries in bins of like probability; empty bins are left out.
+    """Queries in bins of like probability; empty bins are left out."""
 
-    Attributes:
-        low, high: ends of each bin.
-        probability: mean probability of the queries in it.
-        right: share of them that is right.
-    """
-
-    low: Float64[np.ndarray, " bins"]
+    low: Float64[np.ndarray, " bins"]  # ends of each bin
     high: Float64[np.ndarray, " bins"]
-    probability: Float64[np.ndarray, " bins"]
-    right: Float64[np.ndarray, " bins"]
+    probability: Float64[np.ndarray, " bins"]  # mean of the queries in it
+    right: Float64[np.ndarray, " bins"]  # share of them that is right
     count: Int[np.ndarray, " bins"]
 
 

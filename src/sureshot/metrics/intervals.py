@@ -21,13 +21,7 @@ Statistic = Callable[[Weights], Float64[np.ndarray, " draws"]]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number and where it would be if other videos had been asked for.
-
-    Attributes:
-        value: the number.
-        low: lower end of the interval.
-        high: upper end.
-    """
+    """A number and where it would be if other videos had been asked for."""
 
     value: float
     low: float

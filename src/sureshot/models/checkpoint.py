@@ -44,22 +44,18 @@ FORMAT = 2
 class EncoderNote(Ranged):
     """The encoder a model was trained on.
 
-    Attributes:
-        name: what `sureshot.models.encoders.load_encoder` takes; ``encoder`` is the folder of that
-            name in the folder of the checkpoint.
-        frames: most frames per video.
-        experts: length of the rows of each expert.
-        fps: frames per second to sample from; None is all.
+    ``name`` is what `sureshot.models.encoders.load_encoder` takes; ``encoder`` is the folder of
+    that name in the folder of the checkpoint.
     """
 
     name: str
     fingerprint: str
-    frames: Annotated[int, Within(1, 100_000)]
+    frames: Annotated[int, Within(1, 100_000)]  # most of a video
     dim: Annotated[int, Within(1, _WIDEST)]
     channels: Annotated[int, Within(0, _WIDEST)]
-    experts: Mapping[str, int] = field(default_factory=dict)
+    experts: Mapping[str, int] = field(default_factory=dict)  # length of the rows of each
     sampling: SamplingKind = "uniform"
-    fps: Annotated[float | None, Within(0, 10_000)] = None
+    fps: Annotated[float | None, Within(0, 10_000)] = None  # sampled from; None is all
     key: ClassVar[str] = "encoder"
 
     def __post_init__(self) -> None:
@@ -78,20 +74,16 @@ class EncoderNote(Ranged):
 class Checkpoint:
     """A model and what is known of it.
 
-    Attributes:
-        system: settings of the system, with its ``name``.
-        scores: what was measured, by name; never on test data while choosing.
-        note: sentences for the card: data, licences, limits.
-        tuned: writes the encoder that was trained with the model into a new folder; None where the
-            encoder was left as it is.
+    ``tuned`` writes the encoder that was trained with the model into a new folder; None where the
+    encoder was left as it is.
     """
 
     model: Model
     encoder: EncoderNote
-    system: Mapping[str, Any]
+    system: Mapping[str, Any]  # settings, with the ``name``
     recipe: Mapping[str, Any] = field(default_factory=dict)
-    scores: Mapping[str, float] = field(default_factory=dict)
-    note: str = ""
+    scores: Mapping[str, float] = field(default_factory=dict)  # never on test data while choosing
+    note: str = ""  # sentences for the card: data, licences, limits
     tuned: Callable[[Path], None] | None = None
 
     @property

@@ -37,21 +37,14 @@ _NAMES = ("model", "source", "k", "weight")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Bank:
-    """The hub correction of a model, and videos from elsewhere.
+    """The hub correction of a model, and videos from elsewhere, maybe none."""
 
-    Attributes:
-        texts: captions as the model's own ``encode_texts`` gives them.
-        weight: 0 corrects nothing.
-        frames: frames of videos from elsewhere, as an index of the model keeps them; maybe of none.
-        corrections: what the captions take off the scores of these videos.
-    """
-
-    texts: TextFeatures
+    texts: TextFeatures  # captions as the model's own ``encode_texts`` gives them
     k: int
-    weight: float
-    frames: Float[np.ndarray, "videos frames dim"]
+    weight: float  # 0 corrects nothing
+    frames: Float[np.ndarray, "videos frames dim"]  # as an index of the model keeps them
     mask: Bool[np.ndarray, "videos frames"]
-    corrections: Float[np.ndarray, " videos"]
+    corrections: Float[np.ndarray, " videos"]  # taken off the scores of these videos
     model: str
     source: str
 

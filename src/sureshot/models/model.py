@@ -46,15 +46,12 @@ class StemConfig(Ranged):
 
 
 class Stem(nn.Module):
-    """Maps features into the space of a system.
-
-    Attributes:
-        sizes: of what the stem gives; a linear map drops cells, but neither backbone nor experts.
-    """
+    """Maps features into the space of a system; ``sizes`` are those of what it gives."""
 
     def __init__(self, config: StemConfig, sizes: Sizes) -> None:
         super().__init__()
         self.config = config
+        # A linear map drops cells, but neither backbone nor experts.
         mapped = sizes._replace(dim=config.width, cells=False)
         self.sizes = sizes if config.kind == "none" else mapped
         if config.kind == "none":

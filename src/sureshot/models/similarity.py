@@ -35,16 +35,10 @@ _VIDEOS = 512  # coded at once
 
 
 class Similarity(ABC):
-    """A way to compare texts with videos. What it codes of either side is its own affair.
+    """A way to compare texts with videos. What it codes of either side is its own affair."""
 
-    Attributes:
-        experts: those that it reads of videos, and how long their rows are.
-        hub_corrected: whether scores are products of vectors and mean frames minus a hub
-            correction.
-    """
-
-    experts: ExpertSizes = ()
-    hub_corrected = False
+    experts: ExpertSizes = ()  # that it reads of videos
+    hub_corrected = False  # scores are products of vectors and mean frames minus a hub correction
 
     @abstractmethod
     def texts(self, texts: TextFeatures) -> Any:

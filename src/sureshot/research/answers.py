@@ -571,15 +571,10 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One answer to a question.
+    """One answer to a question."""
 
-    Attributes:
-        answer: a word of the vocabulary.
-        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
-    """
-
-    answer: str
-    share: float
+    answer: str  # a word of the vocabulary
+    share: float  # softmax over the vocabulary, in [0, 1]; not calibrated, so no probability
 
 
 @dataclass(frozen=True, slots=True)

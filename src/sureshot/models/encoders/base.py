@@ -26,14 +26,10 @@ Pixels = UInt8[np.ndarray, "frames 3 rows columns"]  # resized for a network
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Vocabulary:
-    """The words that an encoder of texts knows.
+    """The words that an encoder of texts knows, in small letters."""
 
-    Attributes:
-        captions: in how many of the captions that it learned from a word in small letters was.
-        is_token: whether its tokenizer has a word whole, as it has frequent words and names.
-    """
-
-    captions: Mapping[str, int]
+    captions: Mapping[str, int]  # in how many of those that it learned from a word was
+    # Whether its tokenizer has a word whole, as it has frequent words and names.
     is_token: Callable[[str], bool] = lambda word: False
 
     def share(self, text: str) -> float:
@@ -80,18 +76,14 @@ class _Rows:
 class TextFeatures(_Rows):
     """Texts as an encoder sees them, in the space it shares with frames; padding is zero.
 
-    Attributes:
-        sentence: vectors of unit length.
-        words: vectors of word tokens, unscaled.
-        truncated: True where the text was longer than the encoder reads and its end was dropped.
-        length: length that each sentence vector had before, on the scale of the words; None where
-            unit length is its own.
+    ``length`` is that of each sentence vector before, on the scale of the words; None where unit
+    length is its own.
     """
 
-    sentence: Float[np.ndarray, "texts dim"]
-    words: Float[np.ndarray, "texts words dim"]
+    sentence: Float[np.ndarray, "texts dim"]  # of unit length
+    words: Float[np.ndarray, "texts words dim"]  # tokens, unscaled
     mask: Bool[np.ndarray, "texts words"]
-    truncated: Bool[np.ndarray, " texts"]
+    truncated: Bool[np.ndarray, " texts"]  # True where the end of a text was dropped
     length: Float[np.ndarray, " texts"] | None = None
 
 
@@ -99,15 +91,12 @@ class TextFeatures(_Rows):
 class FrameFeatures(_Rows):
     """Frames as an encoder sees them, without padding: rows are frames of one or many videos.
 
-    Attributes:
-        frames: vectors in the space shared with texts, unscaled.
-        patches: the cells of each frame in the same space, row by row from the top left; maybe 0.
-        backbone: features before the projection into that space, for systems that learn their own.
+    ``patches`` are the cells of each frame, row by row from the top left; maybe none.
     """
 
-    frames: Float[np.ndarray, "frames dim"]
-    patches: Float[np.ndarray, "frames patches dim"]
-    backbone: Float[np.ndarray, "frames channels"]
+    frames: Float[np.ndarray, "frames dim"]  # in the space shared with texts, unscaled
+    patches: Float[np.ndarray, "frames patches dim"]  # in the same space
+    backbone: Float[np.ndarray, "frames channels"]  # before the projection into that space
 
 
 @dataclass(frozen=True, slots=True)

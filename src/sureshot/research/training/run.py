@@ -50,15 +50,13 @@ SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into 
 class Task(ABC):
     """What a run learns, and from what: to find videos, or to answer questions about them.
 
-    Attributes:
-        metric: name of the score that a checkpoint is chosen by.
-        system: the retrieval system within the model, which an encoder would be trained with.
-        experts: what was extracted of the videos of all splits beforehand, that of ``held`` last.
-        sets: features of ``splits`` by a frozen encoder, once they are there; ``val`` of ``held``.
+    ``system`` is the retrieval system within the model, which an encoder would be trained with;
+    ``sets`` are features of ``splits`` by a frozen encoder, once they are there, ``val`` of
+    ``held``.
     """
 
-    metric: str
-    experts: Sequence[Mapping[str, Experts]] = ()
+    metric: str  # name of the score that a checkpoint is chosen by
+    experts: Sequence[Mapping[str, Experts]] = ()  # of the videos of all splits, ``held`` last
 
     def __init__(
         self,

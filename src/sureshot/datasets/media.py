@@ -99,8 +99,7 @@ def _matches(
 ) -> Iterator[tuple[str, int, Path]]:
     """Wanted names below a folder, what carries them, and where.
 
-    Args:
-        seen: real folders that were read, each once, and whether they are of frames.
+    ``seen`` are real folders that were read, each once, and whether they are of frames.
     """
     todo = [top]
     for folder in todo:

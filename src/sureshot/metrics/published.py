@@ -204,11 +204,7 @@ class PrintedAccuracy:
 
 
 def published_answers(method: str = "published") -> list[PrintedAccuracy]:
-    """Printed accuracies on MSRVTT-QA, in the order of DUQ's table 5.
-
-    Args:
-        method: without regard to case and hyphens; ``published`` is all of them.
-    """
+    """Printed accuracies on MSRVTT-QA of a method, ``published`` for all, as in DUQ's table 5."""
     table = _read("published_answers.csv")
     rows = [PrintedAccuracy(**{**row, "accuracy": float(row["accuracy"])}) for row in table]
     name = folded_name(method)

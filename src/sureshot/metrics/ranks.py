@@ -253,10 +253,7 @@ def r_sum(direction: Recall) -> float:
 
 
 def rsum(texts: Recall, videos: Recall, ks: Sequence[int] = (1, 5, 10)) -> float:
-    """Sum of the recalls of both directions, 0 to 600 for three of them.
-
-    Args:
-        ks: which recalls; ActivityNet tables use 1, 5 and 50.
+    """Sum of the recalls of both directions, 0 to 600 for three; ActivityNet has 1, 5 and 50.
 
     References:
         "rsum" in the tables of the DVTR paper.

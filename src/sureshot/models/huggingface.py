@@ -76,8 +76,7 @@ def is_whole_checkpoint(folder: Path) -> bool:
 def cached(name: str, usable: Callable[[Path], bool], revision: str | None = None) -> Path | None:
     """A version in the cache that can be used: the current one before others, newer before older.
 
-    Args:
-        revision: commit, branch or tag; no other version will do.
+    Where a commit, branch or tag is named as ``revision``, no other version will do.
     """
     root = _place(name)
     ref = root / "refs" / (revision or "main")

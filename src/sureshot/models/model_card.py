@@ -73,11 +73,7 @@ def _recorded(folder: Path) -> list[dict[str, Any]]:
 
 
 def model_card(folder: Path, name: str = "FOLDER") -> str:
-    """The card in Markdown, with the metadata that the hub reads at its top.
-
-    Args:
-        name: how the model is named in commands.
-    """
+    """The card in Markdown, metadata for the hub at its top; commands call the model ``name``."""
     return "\n".join(_lines(folder, read_json(folder / CONFIG), name)) + "\n"
 
 

@@ -209,9 +209,6 @@ def evaluate_answers(
         root: folder of the questions, see `sureshot.datasets.questions.load_questions`; so are
             ``split``, ``videos``, ``ids`` and ``label``. The rest is as of
             `sureshot.research.evaluation.evaluate`.
-
-    Raises:
-        SureshotError: the model or the questions cannot be used, or nothing is printed of a method.
     """
     for method in against:
         published_answers(method)

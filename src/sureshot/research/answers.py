@@ -517,7 +517,7 @@ def train_answers(
 ) -> TrainingResult:
     """Train a model to answer questions.
 
-    Arguments and errors are those of `sureshot.research.training.run.train`.
+    Arguments are those of `sureshot.research.training.run.train`.
     """
     read, folder = open_recipe(AnswerRecipe, recipe, to, settings)
     with from_torchrun():

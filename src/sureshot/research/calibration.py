@@ -54,10 +54,6 @@ def calibrate(
         date: to note on the card, such as 2026-11-30; today if empty.
         to: file of the card; None is where searches look for it: in the folder of the checkpoint,
             or, of an encoder such as a CLIP, among the data of this user.
-
-    Raises:
-        SureshotError: the model or the data cannot be used, the model was trained on them, or there
-            is no place for the card.
     """
     day = date_or_today(date)
     notes = Notes(progress or Silent())

@@ -264,6 +264,8 @@ def evaluate(
 ) -> Evaluation:
     """Measure a model on a split of a data set.
 
+    Whatever can be known before videos are decoded is refused before.
+
     Args:
         model: folder of a checkpoint, or an encoder's name.
         data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``, ``split``,
@@ -291,10 +293,6 @@ def evaluate(
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
         progress: hears how far the work is.
-
-    Raises:
-        SureshotError: the model, the data or the card cannot be used, or a file cannot be written.
-            Whatever can be known before videos are decoded is said before.
     """
     _check_arguments(data, post, against, gamma, bank)
     gamma, bank = 0.1 if gamma is None else gamma, bank or 2000

@@ -157,9 +157,6 @@ def load(
             query of a benchmark has its video: 1 says so.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-
-    Raises:
-        SureshotError: mteb is not installed, the model cannot be used, or it has no calibration.
     """
     _require_mteb()
     scorer = load_model(name, device)
@@ -171,11 +168,7 @@ def load(
 def task_of(split: Split) -> Any:
     """A split as a task of mteb, for `mteb.evaluate` with any of its models.
 
-    Each caption is a query, the video it is of the only right one.
-
-    Raises:
-        SureshotError: mteb is not installed, or the split has parts of videos, which mteb does not
-            know.
+    Each caption is a query, the video it is of the only right one. Parts of videos are refused.
     """
     _require_mteb()
     if any(item.start is not None or item.end is not None for item in split.items):

@@ -77,9 +77,6 @@ def write_dataset(
 
     The folder gets ``synthetic.json`` and ``videos/ID.mp4``. Where some are missing they are made
     again. ``options`` may be a mapping of those that differ from the defaults.
-
-    Raises:
-        SureshotError: the folder holds something else, or a file cannot be written.
     """
     to = expand(to)
     if not isinstance(options, SyntheticOptions):

@@ -29,8 +29,7 @@ Weights = dict[str, Float[np.ndarray, "..."]]
 class MiniLM:
     """Sentences in, one unit vector each and the states of their word tokens out.
 
-    Args:
-        tuned: weights that replace those of the package, by the names they have there.
+    ``tuned`` weights replace those of the package, by the names they have there.
     """
 
     def __init__(self, folder: Path, tuned: Weights | None = None) -> None:

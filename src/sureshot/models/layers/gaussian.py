@@ -58,12 +58,9 @@ def sample(gaussian: Gaussian, noise: Float[Tensor, "*n k d"]) -> Float[Tensor, 
 def draw_samples(
     gaussian: Gaussian, count: int, generator: torch.Generator | None = None
 ) -> Float[Tensor, "items k d"]:
-    """K random vectors of each item, drawn on the processor: a seed gives the same on any device.
-
-    Args:
-        generator: None is torch's own.
-    """
+    """K random vectors of each item; a seed gives the same on any device."""
     items, dim = gaussian.mean.shape
+    # Drawn on the processor.
     noise = draw_noise((items, count, dim), generator or torch.default_generator)
     return sample(gaussian, noise.to(gaussian.mean))
 

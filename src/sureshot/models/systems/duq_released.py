@@ -80,9 +80,6 @@ class TokenMerging(nn.Module):
     with clusters by `cluster`, a convolution over three neighbouring tokens, queries of
     :math:`\mathrm{LN}(y)`, and keys and values of :math:`\mathrm{LN}(x')`.
 
-    Args:
-        heads: attention heads; they divide ``dim``.
-
     References:
         TCFormer, Zeng et al. 2022, section 3.2 (clustering-based token merging), as the released
         code of DUQ has it.

@@ -197,10 +197,6 @@ def plot(
         after: second score of ``rerank``; None is the model's own.
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is
             2000.
-
-    Raises:
-        SureshotError: there is no such figure, the model does not have what it shows, arguments do
-            not go together, matplotlib is missing, or a file cannot be read or written.
     """
     names = [models] if isinstance(models, str | Path) else list(models)
     if figure not in FIGURES:

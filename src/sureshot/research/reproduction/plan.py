@@ -459,11 +459,7 @@ class Target:
 
 
 class PlanData:
-    """The data of a plan; each is read when a run first asks for it.
-
-    Args:
-        claims: whether of the tables only the rows are run that claims compare.
-    """
+    """The data of a plan, each read when a run first asks for it; ``claims`` as of `reproduce`."""
 
     def __init__(self, path: Path, *, cache: Path | None = None, claims: bool = False) -> None:
         self.plan = read_plan(path)

@@ -91,7 +91,8 @@ def reproduce(
     Processes that torchrun started train each run together. Finished runs are kept in the folder
     ``runs`` below ``to``, so a call that was stopped goes on, and in the NAME.npz of their page.
     A run is made again when its recipe, its data, its encoder or the version of Sureshot has
-    changed. A figure is drawn of one model, whose checkpoint stays in ``models`` below ``to``.
+    changed. Of runs that diverge the others are kept, and with ``all`` the other tables are made.
+    A figure is drawn of one model, whose checkpoint stays in ``models`` below ``to``.
 
     Args:
         table: a name of `exhibits`; ``all`` is every table that the plan has data for.
@@ -102,11 +103,6 @@ def reproduce(
             verdicts; the others are missing from the page until a call without it.
         part: share of the runs to make, such as ``1/2``, the first of two; then no page is written.
         cache: folder of encoded features; None is one in the user's cache folder.
-
-    Raises:
-        SureshotError: no such table, something is wrong with the plan, its data are not there (the
-            message says which files go where), or runs diverged; the others are kept, and with
-            ``all`` the other tables are made.
     """
     tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")
@@ -481,7 +477,7 @@ def forecast(
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row, runs that tables share counted once.
 
-    Arguments and errors are those of `reproduce`.
+    Arguments are those of `reproduce`.
     """
     tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")

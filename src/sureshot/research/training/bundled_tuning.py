@@ -54,10 +54,9 @@ States = Float16[np.ndarray, "frames i j c"]
 
 
 class TunedBundled(nn.Module):
-    """An encoder with a graph; its own `prepare` is the part of the image network that stays.
+    """An encoder with a graph, which has weights of its own.
 
-    Args:
-        encoder: where the weights come from; it keeps its own.
+    Its `prepare` is the part of the image network that stays.
     """
 
     latin_only = True

@@ -289,9 +289,6 @@ def train(
         settings: replace those of the recipe, each as ``name.of.setting=value``.
         resume: go on with the run in the folder, if there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-
-    Raises:
-        SureshotError: anything wrong with the recipe, the data, or a number that is not finite.
     """
     read, folder = open_recipe(Recipe, recipe, to, settings)
     with from_torchrun():
@@ -610,7 +607,7 @@ def dry_run(
 ) -> DryRun:
     """Read the data of a recipe, build its model, take a few steps, write nothing.
 
-    Arguments and errors are those of `train`; ``tests`` are what is to be encoded besides.
+    Arguments are those of `train`; ``tests`` are what is to be encoded besides.
     """
     began = time.perf_counter()
     read, _ = open_recipe(Recipe, recipe, "not written", settings)

@@ -7,6 +7,7 @@ import signal
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -452,22 +453,36 @@ def test_what_fits_is_kept_and_the_rest_is_not():
     memory = FrameMemory(room=30)
     first, other, small = (Item(name, Path(name)) for name in "abc")
     frames = np.zeros((1, 3, 2, 3), np.uint8)  # 18 bytes
-    memory.put(first, frames)
-    memory.put(first, frames)
-    memory.put(other, frames)
-    memory.put(small, frames[:, :, :1])
-    assert memory.get(first) is frames
-    assert memory.get(other) is None
-    assert memory.get(small) is not None
+    encoder = SimpleNamespace(prepare=lambda images: images)
+
+    def prepared(item, images):
+        return memory.prepared(item, encoder, lambda: images)
+
+    for item, images in (
+        (first, frames),
+        (first, frames),
+        (other, frames),
+        (small, frames[:, :, :1]),
+    ):
+        prepared(item, images)
+    again = np.ones(1)
+    assert prepared(first, again) is frames
+    assert prepared(other, again) is again
+    assert prepared(small, again) is not again
 
 
 def test_frames_on_disk_outlive_a_process_and_a_damaged_file_is_none(tmp_path):
     (tmp_path / "a.mp4").write_bytes(b"a video")
     item, frames = Item("a", tmp_path / "a.mp4"), np.ones((2, 3, 2, 3), np.float16)
-    FrameMemory(folder=tmp_path / "kept").put(item, frames)
-    assert (FrameMemory(folder=tmp_path / "kept").get(item) == frames).all()
+    encoder = SimpleNamespace(prepare=lambda images: images)
+
+    def prepared(images):
+        memory = FrameMemory(folder=tmp_path / "kept")
+        return memory.prepared(item, encoder, lambda: images).mean()
+
+    assert (prepared(frames), prepared(2 * frames)) == (1, 1)
     (file,) = (tmp_path / "kept").rglob("*.safetensors")
     file.write_bytes(file.read_bytes()[:-1])
-    assert FrameMemory(folder=tmp_path / "kept").get(item) is None
+    assert (prepared(3 * frames), prepared(4 * frames)) == (3, 3)  # it is written again
     (tmp_path / "a.mp4").write_bytes(b"another")
-    assert FrameMemory(folder=tmp_path / "kept").get(item) is None
+    assert prepared(5 * frames) == 5

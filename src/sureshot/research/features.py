@@ -180,32 +180,30 @@ class FrameMemory:
         self, item: Item, encoder: Encoder, read: Callable[[], Images]
     ) -> Prepared | VideoError:
         """The frames of a video, kept or read and prepared now; or why there are none."""
-        if (known := self.get(item)) is not None:
+        if (known := self._kept.get(item)) is not None:
             return known
-        try:
-            frames = encoder.prepare(read())
-        except VideoError as error:
-            return error
-        except OSError as error:
-            return unreadable(error)
-        self.put(item, frames)
-        return frames
-
-    def get(self, item: Item) -> Prepared | None:
-        """What is kept of a video."""
-        found = self._kept.get(item)
-        if found is None and self._folder is not None:
+        path, frames = None, None
+        if self._folder is not None:
+            key = item_key(item)
+            path = self._folder / key[:2] / f"{key[2:]}{_SUFFIX}"
             # A file that is not there, or damaged, holds nothing.
             with contextlib.suppress(*_BROKEN):
-                found = load_file(self._file(item))["frames"]
-                self._put(item, found)
-        return found
+                frames = load_file(path)["frames"]
+        if frames is None:
+            try:
+                frames = encoder.prepare(read())
+            except VideoError as error:
+                return error
+            except OSError as error:
+                return unreadable(error)
+            if path is not None:
+                self._write(path, frames)
+        if item not in self._kept and frames.nbytes <= self._room:
+            self._room -= frames.nbytes
+            self._kept[item] = frames
+        return frames
 
-    def put(self, item: Item, frames: Prepared) -> None:
-        """Keep the frames of a video."""
-        self._put(item, frames)
-        if self._folder is None or (path := self._file(item)).exists():
-            return
+    def _write(self, path: Path, frames: Prepared) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
             with replace_file(path) as fresh:
@@ -215,22 +213,12 @@ class FrameMemory:
                 f"Prepared frames cannot be kept in {self._folder}: {error}. Free some space."
             ) from None
 
-    def _put(self, item: Item, frames: Prepared) -> None:
-        if item not in self._kept and frames.nbytes <= self._room:
-            self._room -= frames.nbytes
-            self._kept[item] = frames
 
-    def _file(self, item: Item) -> Path:
-        assert self._folder is not None
-        key = item_key(item)
-        return self._folder / key[:2] / f"{key[2:]}{_SUFFIX}"
-
-
-def frame_memory(encoder: Encoder, frames: int, sampling: Sampling) -> FrameMemory | None:
-    """Where frames are kept for all runs if preparing them is most of an encoder's network."""
+def frame_memory(encoder: Encoder, frames: int, sampling: Sampling, room: int = 0) -> FrameMemory:
+    """Where frames are kept: for all runs if preparing them is most of an encoder's network."""
     prepared_by = getattr(encoder, "prepared_by", None)
     if prepared_by is None:
-        return None
+        return FrameMemory(room)
     named = f"{prepared_by[:16]}-{_sampled(frames, sampling)}-as-prepared"
     return FrameMemory(folder=cache_dir() / "features" / named)
 
@@ -329,7 +317,7 @@ def extract(
     progress = progress or Silent()
     rule = sampling or Sampling()
     keys = [item_key(item) if encoder.channels else item.id for item in split.items]
-    kept = memory or frame_memory(encoder, frames, rule) or FrameMemory(0)
+    kept = memory or frame_memory(encoder, frames, rule)
     videos = _VideoEncoder(encoder, frames, rule, cells, kept)
     wanted = dict(zip(keys, split.items, strict=True))
     place = _videos_cache(cache, encoder, frames=frames, sampling=rule, cells=cells)

@@ -10,7 +10,7 @@ from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.load import load
-from sureshot.research.features import frame_memory
+from sureshot.research.features import FrameMemory, frame_memory
 from sureshot.research.training.bundled_tuning import FIRST_BLOCK, TunedBundled
 from sureshot.research.training.run import train
 from sureshot.settings import override
@@ -104,4 +104,5 @@ def test_frames_go_through_the_lower_blocks_once_for_all_runs(tmp_path, monkeypa
     assert len(prepared) == 0
     model = load(first.folder, "cpu")
     assert model.encoder_name == "bundled" and model.searchable is not None
-    assert frame_memory(model.encoder, 1, Sampling()) is None  # an index has no use for it
+    memory = frame_memory(model.encoder, 1, Sampling())  # an index has no use for a folder
+    assert vars(memory) == vars(FrameMemory(0))

@@ -43,6 +43,7 @@ from sureshot.text import aligned, counted, duration
 
 FRAMES, UNREADABLE, HELD_OUT = "frames", "unreadable.txt", "held_out.txt"  # in a run's folder
 _CAPTIONS = 2000  # of the validation set that an epoch is judged by, spread evenly over its videos
+_ROOM = 512 * 2**20  # bytes of memory for prepared frames
 _R = TypeVar("_R", bound=RecipeFile)
 SaveEncoder = Callable[[Path], None]  # writes an encoder that was trained into a new folder
 
@@ -182,10 +183,9 @@ class Task(ABC):
         held = self.held
         with loop.claimed(folder):
             self.begin(folder)
-            network, memory = self.network(), FrameMemory()
+            network, memory = self.network(), None
             if network is not None:
-                kept = frame_memory(network.encoder, self.note.frames, self.note.rule)
-                memory = kept or memory
+                memory = frame_memory(network.encoder, self.note.frames, self.note.rule, _ROOM)
             pairs = self.pairs(network, notes, cache, frames or folder / FRAMES, memory)
             if advice := self.model.system.advice(sum(len(split.items) for split in self.splits)):
                 notes.warn(advice)
@@ -224,7 +224,7 @@ class Task(ABC):
         self.val = sets.pop() if self.held else None
         self.sets = sets
 
-    def _validate(self, held: Split, network: Tuned | None, memory: FrameMemory) -> float:
+    def _validate(self, held: Split, network: Tuned | None, memory: FrameMemory | None) -> float:
         if network is None:
             assert self.val is not None
             return self.score(self.val)

@@ -5,10 +5,12 @@ every item has at least one; what is at padding has no influence, but must be fi
 """
 
 from jaxtyping import Bool, Float
-from torch import Tensor
+from torch import Generator, Tensor
 
 Scalar = Float[Tensor, ""]
 Number = float | Scalar
+Losses = dict[str, Scalar]  # of a batch, by name
+Rng = Generator | None  # of random numbers; None is torch's own
 
 Vectors = Float[Tensor, "items dim"]  # items are texts or videos
 Tokens = Float[Tensor, "items tokens dim"]

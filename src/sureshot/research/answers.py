@@ -30,6 +30,7 @@ from sureshot.models.checkpoint import Checkpoint, read_config
 from sureshot.models.encoders import Encoder, load_encoder
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.model import Model, StemConfig, frozen
+from sureshot.models.shapes import Losses, Rng
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
 from sureshot.models.weights import device_for, with_weights
@@ -146,9 +147,7 @@ class Answering(System):
             self.retrieval.text_vectors(texts), self.retrieval.seen_vectors(texts, videos)
         )
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Float[Tensor, ""]]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """Cross-entropy of the right answers, and the losses of the system.
 
         The first is ln n for n answers where nothing is known.

@@ -27,7 +27,9 @@ from sureshot.models.losses.contrastive import Eta, info_nce
 from sureshot.models.shapes import (
     FrameMask,
     Frames,
+    Losses,
     Mask,
+    Rng,
     Scalar,
     Scores,
     Texts,
@@ -227,9 +229,7 @@ class System(nn.Module):
         """Score of every pair, higher is better; the same whatever else is in a block."""
         raise NotImplementedError
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """Named, unweighted losses of a batch in which text i describes video i.
 
         By default the symmetric contrastive loss of the scores. For ``eta`` see

@@ -52,7 +52,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.pooling import masked_mean, standard, unit
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import max_margin
-from sureshot.models.shapes import Mask, Scalar, Scores, Texts, Tokens, Vectors, Videos
+from sureshot.models.shapes import Losses, Mask, Rng, Scores, Texts, Tokens, Vectors, Videos
 from sureshot.models.systems.base import Codes, Sizes, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within, build
 
@@ -203,9 +203,7 @@ class Ce(System):
         logits = texts["logits"][:, None].masked_fill(~present, -torch.inf)
         return (logits.softmax(-1) * cosines).sum(-1)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The bidirectional max-margin loss."""
         return {"similarity": max_margin(self.similarity(texts, videos), self.config.margin, eta)}
 

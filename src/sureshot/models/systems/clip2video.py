@@ -39,7 +39,7 @@ from sureshot.models.layers.transformer import (
     places_from_clip,
 )
 from sureshot.models.losses.contrastive import Eta, info_nce
-from sureshot.models.shapes import FrameMask, Frames, Mask, Scalar, Scores, Tokens, Vectors
+from sureshot.models.shapes import FrameMask, Frames, Losses, Mask, Rng, Scores, Tokens, Vectors
 from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
@@ -190,9 +190,7 @@ class Clip2Video(System):
             return whole
         return (1 - self.share) * whole + self.share * (texts["aligned"] @ videos["aligned"].T)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The symmetric contrastive loss of the global cosines and of those of the alignment."""
         found = {"similarity": info_nce(texts["sentence"] @ videos["video"].T, self.scale, eta=eta)}
         if self.alignment is not None:

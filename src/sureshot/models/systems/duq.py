@@ -74,7 +74,7 @@ from sureshot.models.scoring import (
     sample_distance,
     wasserstein_distance,
 )
-from sureshot.models.shapes import Samples, Scalar, Scores, Square
+from sureshot.models.shapes import Losses, Rng, Samples, Scalar, Scores, Square
 from sureshot.models.systems.base import Codes, Scale, SystemConfig, TextTokens, VideoTokens
 from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem, Pooling
 from sureshot.settings import Within
@@ -244,9 +244,7 @@ class Duq(PooledSystem):
             apart = opinion(self._far_clues(distance)).vacuity
         return rerank_as_printed(feature, distance, seen, apart, gamma)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The losses of the similarities and, where they are on, of evidence and distances."""
         config = self.config
         feature = self.feature(texts, videos)
@@ -306,7 +304,7 @@ class Duq(PooledSystem):
         clue = distance if self.printed_mode else 1 - distance
         return evidence(clue, self.config.evidence, self.kappa, self.offset[1])
 
-    def _drawn(self, gaussian: Gaussian, generator: torch.Generator | None) -> Samples:
+    def _drawn(self, gaussian: Gaussian, generator: Rng) -> Samples:
         """K samples of each item; of a distance in closed form, the mean alone."""
         if self.distance in _CLOSED:
             return gaussian.mean[:, None]

@@ -60,7 +60,7 @@ from sureshot.models.layers.transformer import (
 from sureshot.models.losses.contrastive import Eta, info_nce, weigh
 from sureshot.models.losses.uncertainty import evidence, evidential
 from sureshot.models.scoring import token_interaction
-from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens, Vectors
+from sureshot.models.shapes import Losses, Mask, Rng, Samples, Scalar, Scores, Tokens, Vectors
 from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
@@ -296,9 +296,7 @@ class DuqReleased(System):
         """Mean of the three branches, in [-1, 1]."""
         return torch.stack(self._branches(texts, videos, self.text_noise, self.video_noise)).mean(0)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """A contrastive and an evidential loss of each branch, the divergence, the agreement."""
         source = generator or torch.default_generator
         shape = (len(texts["mean"]), self.config.samples, texts["mean"].shape[1])

@@ -63,7 +63,7 @@ from sureshot.models.losses.debiased import (
 )
 from sureshot.models.losses.uncertainty import max_margin, mil_margin, soft_contrastive
 from sureshot.models.scoring import expected_distance, wasserstein_distance
-from sureshot.models.shapes import Mask, Scalar, Scores, Square, Texts, Tokens, Videos
+from sureshot.models.shapes import Losses, Mask, Rng, Scalar, Scores, Square, Texts, Tokens, Videos
 from sureshot.models.systems.base import (
     Codes,
     Sizes,
@@ -233,14 +233,12 @@ class Dvtr(System):
         """Score of the base."""
         return self.base.similarity(texts, videos)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """In the first pass those of the Gaussians and of eta, in the second those of the base.
 
         The base's come with its negatives weighed, by ``eta`` too where it is given.
         """
-        estimation: dict[str, Scalar] = {}
+        estimation: Losses = {}
         if self._number != 1 and self.learns:
             estimation = self._estimation(texts, videos, generator)
         if self._number == 0:
@@ -320,9 +318,7 @@ class Dvtr(System):
         gaussian = head(whole, local, mask)
         return dict(zip(_OWN, (gaussian.mean, gaussian.log_var), strict=True))
 
-    def _estimation(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None
-    ) -> dict[str, Scalar]:
+    def _estimation(self, texts: Codes, videos: Codes, generator: Rng) -> Losses:
         """Losses of the Gaussians and of eta."""
         pairs, config = (_own(texts), _own(videos)), self.config
         if config.uncertainty != "pcme" and not self.printed_mode:
@@ -339,9 +335,7 @@ class Dvtr(System):
             _LOSSES[1]: matching_cost_as_printed(self.eta(*pairs).diagonal()),
         }
 
-    def _eta_in_training(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None
-    ) -> Square:
+    def _eta_in_training(self, texts: Codes, videos: Codes, generator: Rng) -> Square:
         """What negatives are weighed by."""
         if not self.learns:
             return known_eta(texts)

@@ -46,7 +46,7 @@ from torch import Tensor
 
 from sureshot.models.layers.pooling import mean_of_units, unit
 from sureshot.models.losses.contrastive import Eta, info_nce
-from sureshot.models.shapes import FrameMask, Frames, Scalar, Scores, Texts
+from sureshot.models.shapes import FrameMask, Frames, Losses, Rng, Scores, Texts
 from sureshot.models.systems.base import Codes, Scale, SystemConfig, TextTokens, VideoTokens
 from sureshot.models.systems.clip4clip import TemporalSystem
 from sureshot.settings import Within
@@ -156,9 +156,7 @@ class Emcl(TemporalSystem):
         length = torch.einsum("tvf,vfg,tvg->tv", shares, gram, shares).clamp(min=0).sqrt()
         return agreement / length.clamp(min=1e-12)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The contrastive loss of texts and videos with what the subspaces of this batch add."""
         sentences = texts["sentence"]
         seen = self._seen(sentences, videos["frames"], videos["mask"])

@@ -46,7 +46,7 @@ from sureshot.models.encoders.experts import ExpertSizes
 from sureshot.models.layers.pooling import masked_mean, unit
 from sureshot.models.layers.transformer import Transformer, embedding, linear, places
 from sureshot.models.losses.contrastive import Eta, key_nce
-from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
+from sureshot.models.shapes import Losses, Mask, Rng, Scores, Tokens
 from sureshot.models.systems.base import (
     Codes,
     Sizes,
@@ -248,9 +248,7 @@ class HiT(ExpertSystem):
         feature, semantic = (texts[level] @ videos[level].T for level in _LEVELS)
         return share * feature + (1 - share) * semantic
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The contrastive loss of each level against keys and banks.
 
         In training the keys wait for `after_step` to be stored, so that a batch whose step is not

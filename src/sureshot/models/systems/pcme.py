@@ -54,7 +54,7 @@ from sureshot.models.layers.pooling import masked_mean
 from sureshot.models.losses.contrastive import Eta
 from sureshot.models.losses.uncertainty import Weighing, match_cost, soft_contrastive, uniformity
 from sureshot.models.scoring import expected_distance
-from sureshot.models.shapes import Mask, Scalar, Scores, Tokens
+from sureshot.models.shapes import Losses, Mask, Rng, Scores, Tokens
 from sureshot.models.systems.base import Codes, SystemConfig, TextTokens, VideoTokens
 from sureshot.models.systems.hit import ExpertSystem
 from sureshot.settings import Within
@@ -151,9 +151,7 @@ class Pcme(ExpertSystem):
             case "probability":
                 return self._log_probability(*sides)
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The soft contrastive loss of samples and, where they have weight, the regularisers."""
         sides, config = (gaussian_of(texts), gaussian_of(videos)), self.config
         drawn = tuple(draw_samples(side, config.samples, generator) for side in sides)

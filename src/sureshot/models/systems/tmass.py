@@ -54,7 +54,7 @@ from torch import Tensor, nn
 from sureshot.models.layers.gaussian import draw_noise
 from sureshot.models.layers.pooling import CrossAttentionPooling, unit
 from sureshot.models.losses.contrastive import Eta, info_nce
-from sureshot.models.shapes import FrameMask, Frames, Scalar, Scores, Texts
+from sureshot.models.shapes import FrameMask, Frames, Losses, Rng, Scores, Texts
 from sureshot.models.systems.base import Codes, Scale, SystemConfig
 from sureshot.models.systems.xpool import PooledSimilarity, PooledSystem
 from sureshot.settings import Within
@@ -144,9 +144,7 @@ class TMass(PooledSystem):
         size = max(1, _BLOCK // max(videos["video"].numel(), 1))
         return torch.cat([self._tried(part, videos) for part in torch.split(sentences, size)])
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The contrastive losses of one vector of each mass and of the support texts."""
         sentences = texts["sentence"]
         pooled = self._pool(sentences, videos)

@@ -71,7 +71,7 @@ from sureshot.models.losses.contrastive import Average, Eta, info_nce, mil_nce
 from sureshot.models.losses.debiased import known_spreads
 from sureshot.models.losses.uncertainty import soft_contrastive
 from sureshot.models.scoring import sample_cosines, token_interaction
-from sureshot.models.shapes import Mask, Samples, Scalar, Scores, Tokens
+from sureshot.models.shapes import Losses, Mask, Rng, Samples, Scalar, Scores, Tokens
 from sureshot.models.systems.base import Codes, Scale, System, SystemConfig, TextTokens, VideoTokens
 from sureshot.settings import Within
 
@@ -234,9 +234,7 @@ class Uatvr(System):
         sides = texts["words"], videos["frames"], texts["mask"], videos["mask"]
         return token_interaction(*sides, texts.get("weights"), videos.get("weights"))
 
-    def losses(
-        self, texts: Codes, videos: Codes, generator: torch.Generator | None = None, eta: Eta = None
-    ) -> dict[str, Scalar]:
+    def losses(self, texts: Codes, videos: Codes, generator: Rng = None, eta: Eta = None) -> Losses:
         """The loss of the tokens' similarities and, where they are on, of samples and Gaussians."""
         directions = 2 if self.config.mode == "paper" else 1  # eq. 6 is their sum
         similarity = info_nce(self.similarity(texts, videos), self.scale, eta=eta)

@@ -11,7 +11,7 @@ from benchmarks.bundled.items import Item
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
 from sureshot.metrics.ranks import text_ranks
-from sureshot.models.encoders.base import cosine, mean_pool
+from sureshot.models.encoders.base import mean_pool
 
 _FRAMES, _TEXTS = 256, 512  # at once
 _DEPTHS = np.array([1, 5, 10])
@@ -44,7 +44,7 @@ def hits(network: Network, seen: Seen) -> Hits:
         found = [network.frames(flat[i : i + _FRAMES]) for i in range(0, len(flat), _FRAMES)]
     network.forget()
     videos = pooled(torch.cat(found).cpu().numpy(), [len(frames) for frames in seen.states])
-    ranks = text_ranks(cosine(torch.cat(queries).cpu().numpy(), videos), owner)
+    ranks = text_ranks(torch.cat(queries).cpu().numpy() @ videos.T, owner)
     first = np.cumsum(counts) - counts
     right = 100.0 * (ranks[:, None] <= _DEPTHS)
     return np.add.reduceat(right, first) / counts[:, None]

@@ -20,7 +20,6 @@ from sureshot.models.encoders.base import (
     Encoder,
     TextFeatures,
     VideoFeatures,
-    cosine,
     mean_pool,
     unit_vectors,
 )
@@ -88,7 +87,7 @@ class MeanFrames(Similarity):
         self, texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "videos dim"]
     ) -> Float[np.ndarray, "texts videos"]:
         """Cosines, in [-1, 1]."""
-        return cosine(texts, videos)
+        return texts @ videos.T
 
     def text_vectors(self, texts: Float[np.ndarray, "texts dim"]) -> Float[np.ndarray, "texts dim"]:
         """The sentences."""

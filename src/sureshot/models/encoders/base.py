@@ -277,19 +277,15 @@ Cells = Literal["none", "coarse", "whole"]  # no patches of a frame, a grid of t
 
 def with_cells(features: FrameFeatures, cells: Cells) -> FrameFeatures:
     """Features of frames with as many of their patches as are read."""
+    return replace(features, patches=chosen_cells(features.patches, cells))
+
+
+def chosen_cells(
+    patches: Float[Any, "frames patches dim"],
+    cells: Cells,
+    stack: Callable[[list[Any], int], Any] = np.stack,
+) -> Float[Any, "frames cells dim"]:
+    """As many of the patches as are read; of a tensor with `torch.stack`."""
     if cells == "whole":
-        return features
-    patches = features.patches[:, :0] if cells == "none" else pool_grid(features.patches)
-    return replace(features, patches=patches)
-
-
-def cosine(
-    texts: Float[np.ndarray, "texts dim"], videos: Float[np.ndarray, "videos dim"]
-) -> Float[np.ndarray, "texts videos"]:
-    """Inner products of unit vectors: rows texts, columns videos, higher is better, in [-1, 1].
-
-    Examples:
-        >>> cosine(np.array([[0.6, 0.8]]), np.array([[1.0, 0.0], [0.0, -1.0]]))
-        array([[ 0.6, -0.8]])
-    """
-    return texts @ videos.T
+        return patches
+    return patches[:, :0] if cells == "none" else pool_grid(patches, stack=stack)

@@ -59,6 +59,7 @@ class BertEncoder:
         self.tokenizer = Tokenizer(
             snapshot, longest=longest, vocabulary=words, fill=False, end=None
         )
+        self.words_of = self.tokenizer.words_of
         self.device = device_for(device)
 
     @classmethod
@@ -93,10 +94,6 @@ class BertEncoder:
             truncated=cut.truncated,
             length=length,
         )
-
-    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token."""
-        return self.tokenizer.words_of(texts)
 
     def prepare(self, frames: Images) -> UInt8[np.ndarray, "frames 3 1 1"]:
         """Nothing of frames."""

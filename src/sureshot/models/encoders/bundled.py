@@ -23,7 +23,7 @@ import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -237,17 +237,17 @@ class BundledEncoder(_TwoNetworks):
         shipped = "bundled" if precision == "f32" else f"bundled-{precision}"
         self.name = shipped if folder is None else str(folder)
         self._precision = precision
-        self._folder, self._patches = folder, patches
+        self._patches = patches
+        self._head_file = head_path() if folder is None else folder / WEIGHTS
+        self.head = partial(load_head, path=self._head_file)
         self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
 
     @cached_property
     def vocabulary(self) -> Vocabulary:
         """Words that stood in two or more of the captions it was tuned on."""
         lines = map(str.split, words_path().read_text("utf-8").splitlines())
-        return Vocabulary({word: int(captions) for word, captions in lines}, self._is_token)
-
-    def _is_token(self, word: str) -> bool:
-        return self._minilm.is_token(word)
+        captions = {word: int(count) for word, count in lines}
+        return Vocabulary(captions, lambda word: self._minilm.is_token(word))
 
     @cached_property
     def fingerprint(self) -> str:
@@ -281,14 +281,6 @@ class BundledEncoder(_TwoNetworks):
 
     def _tuned_network(self) -> Weights:
         return image_network() | self.head("frame.network.")
-
-    def head(self, prefix: str) -> Head:
-        """Trained weights; see `load_head`."""
-        return load_head(prefix, self._head_file)
-
-    @property
-    def _head_file(self) -> Path:
-        return head_path() if self._folder is None else self._folder / WEIGHTS
 
 
 def load_head(prefix: str, path: Path) -> Head:

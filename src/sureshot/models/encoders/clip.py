@@ -424,6 +424,7 @@ class ClipEncoder:
             fill=self._family == "siglip",
             end=end if searched else None,
         )
+        self.words_of = self.tokenizer.words_of
         self.device = device_for(device)
 
     @classmethod
@@ -457,10 +458,6 @@ class ClipEncoder:
             truncated=cut.truncated,
             length=sentences.norm(dim=-1).numpy(),
         )
-
-    def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
-        """The word of each word token."""
-        return self.tokenizer.words_of(texts)
 
     def prepare(self, frames: Images) -> Float32[np.ndarray, "frames 3 side side"]:
         """Resize, crop and normalise as the checkpoint asks; does not need the weights."""

@@ -158,6 +158,7 @@ class System(nn.Module):
         cells: which patches of a frame it reads, where the stem leaves any.
         shares_scale: whether the logit scale is CLIP's, and trained at CLIP's rate.
         reads_truth: whether it is an oracle, see `sureshot.models.losses.debiased`.
+        trains_spread: whether the spreads of its Gaussians are trained, and not their means alone.
     """
 
     Config: ClassVar[type[Any]]
@@ -173,6 +174,7 @@ class System(nn.Module):
     cells: Cells = "none"
     shares_scale = True
     reads_truth = False
+    trains_spread = True
 
     @classmethod
     def from_settings(
@@ -259,7 +261,7 @@ class System(nn.Module):
 
     def gaussian(self, codes: Codes) -> Gaussian | None:
         """The Gaussians of coded texts or videos; None where the system trains none."""
-        return gaussian_of(codes) if "mean" in codes else None
+        return gaussian_of(codes) if self.trains_spread and "mean" in codes else None
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """What the paper defines of a pair besides its score, by name; for figures and research."""

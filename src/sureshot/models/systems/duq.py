@@ -144,7 +144,7 @@ class DuqConfig(SystemConfig):
         return self.distance_loss or self.distance_evidence
 
     @property
-    def learns_spread(self) -> bool:
+    def trains_spread(self) -> bool:
         """Whether spreads are trained, and so take part in the score."""
         return self.branch and self.distance != "means" and self.spread == "learned"
 
@@ -159,6 +159,7 @@ class Duq(PooledSystem):
     def __init__(self, config: DuqConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
+        self.trains_spread = config.trains_spread
         self.printed_mode = config.mode == "paper"
         own: Distance = "boundary" if self.printed_mode else "mean"
         self.distance: Distance = config.distance or own
@@ -182,7 +183,7 @@ class Duq(PooledSystem):
             if self.printed_mode:  # as the released code leaves its heads
                 draw_as_torch(branch)
             branch.requires_grad_(config.branch)
-            branch.head.spread.requires_grad_(config.learns_spread)
+            branch.head.spread.requires_grad_(config.trains_spread)
         self.match.requires_grad_(self.distance == "monte_carlo" and config.distance_loss)
         self.offset.requires_grad_(
             not self.printed_mode and (config.similarity_evidence or config.distance_evidence)
@@ -265,14 +266,10 @@ class Duq(PooledSystem):
             labels: Labels = "unmatched_sum" if self.printed_mode else "matched"
             how = config.evidence, self.kappa, self.offset[1]
             found["distance_evidence"] = evidential_distance(apart, labels, *how, total, eta)
-        if config.learns_spread:
+        if self.trains_spread:
             divergence = kl_to_prior(one, self.prior) + kl_to_prior(other, self.prior)
             found["divergence"] = divergence.mean()
         return found
-
-    def gaussian(self, codes: Codes) -> Gaussian | None:
-        """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        return gaussian_of(codes) if self.config.learns_spread else None
 
     def matrices(self, texts: Codes, videos: Codes) -> dict[str, Scores]:
         """Cosine s, belief in each match among ``videos``, distance, and the score as printed."""
@@ -290,7 +287,7 @@ class Duq(PooledSystem):
             apart = self._far_clues(self.expected(texts, videos))
             found["text distance vacuity"] = opinion(apart).vacuity
             found["video distance vacuity"] = opinion(apart.T).vacuity
-        if self.config.learns_spread:
+        if self.trains_spread:
             found["text spread"] = texts["log_var"].logsumexp(-1)
             found["video spread"] = videos["log_var"].logsumexp(-1)
         return found

@@ -162,6 +162,7 @@ class Uatvr(System):
     def __init__(self, config: UatvrConfig, width: int) -> None:
         super().__init__(config.scale)
         self.config = config
+        self.trains_spread = config.trains_spread
         self.printed_mode = config.mode != "well_posed"
         self.weights = {
             "similarity": 1.0,
@@ -250,18 +251,14 @@ class Uatvr(System):
         count = self.config.samples
         drawn = draw_samples(one, count, generator), draw_samples(other, count, generator)
         found["matching"] = self._matching(*drawn, eta)
-        if self.config.divergence and self.config.trains_spread:
+        if self.config.divergence and self.trains_spread:
             far = self._divergence(one, drawn[0]) + self._divergence(other, drawn[1])
             found["divergence"] = far.sum() if self.printed_mode else far.mean()
         return found
 
-    def gaussian(self, codes: Codes) -> Gaussian | None:
-        """The Gaussians of texts or of videos; None where their spreads are not trained."""
-        return gaussian_of(codes) if self.config.trains_spread else None
-
     def measures(self, texts: Codes, videos: Codes) -> dict[str, Float[Tensor, "*rows"]]:
         """Deviation of each text and video, the geometric mean over dimensions (figure 3)."""
-        if not self.config.trains_spread:
+        if not self.trains_spread:
             return {}
         sides = ("text", texts), ("video", videos)
         return {f"{side} deviation": (c["log_var"].mean(-1) / 2).exp() for side, c in sides}

@@ -34,7 +34,7 @@ from sureshot.models.encoders.bundled import (
     BundledEncoder,
     text_folder,
 )
-from sureshot.models.encoders.efficientnet import CHANNELS, MIDDLE, SCALE
+from sureshot.models.encoders.efficientnet import CHANNELS
 from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import HEADS, LAYERS
@@ -113,14 +113,8 @@ class TunedBundled(nn.Module):
 
     def prepare(self, frames: Images) -> States:
         """What enters the trained blocks."""
-        pixels = torch.from_numpy(self.origin.prepare(frames)).to(self.device)
-        kind = torch.device(self.device).type
-        with torch.inference_mode(), torch.autocast(kind, enabled=False):
-            scaled = ((pixels.float() - MIDDLE) * SCALE).contiguous(
-                memory_format=torch.channels_last
-            )
-            states = self.image.lower(scaled, FIRST_BLOCK).permute(0, 2, 3, 1)
-        return states.half().contiguous().cpu().numpy()
+        states = self.origin.backbone.lower(self.origin.prepare(frames), FIRST_BLOCK)
+        return states.astype(np.float16)
 
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """Texts as `BundledEncoder.encode_texts` has them."""

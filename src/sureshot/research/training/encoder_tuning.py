@@ -26,7 +26,7 @@ from torch.nn.utils.rnn import pad_sequence
 from sureshot.errors import ModelError, SureshotError
 from sureshot.files import write_json
 from sureshot.models.encoders import Encoder
-from sureshot.models.encoders.base import Cells, pool_grid
+from sureshot.models.encoders.base import Cells, chosen_cells
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.encoders.clip import (
     IMAGES,
@@ -62,10 +62,7 @@ class _TunedEncoder(nn.Module):
         """Videos of frames that the encoder prepared, each at least one; all go in one pass."""
         pixels = torch.from_numpy(np.concatenate(prepared)).to(self._device)
         frames, patches, backbone = self._read(pixels)
-        if self._cells == "none":
-            patches = patches[:, :0]
-        elif self._cells == "coarse":
-            patches = pool_grid(patches, stack=torch.stack)
+        patches = chosen_cells(patches, self._cells, torch.stack)
         return padded_videos((frames, patches, backbone), [len(frames) for frames in prepared])
 
 

@@ -10,6 +10,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.load import load
 from sureshot.paths import reference_card
+from sureshot.progress import Silent
 from sureshot.research.calibration import asked, calibrate, card_of_model, check_unseen
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
@@ -45,15 +46,17 @@ def test_what_a_model_was_trained_on_is_refused_where_it_is_at_hand(tmp_path):
     place = walls(tmp_path / "walls")
     split = load_split("pairs", "train", place / "pairs.csv")
     folder = saved(tmp_path / "model", "xpool", "none")
-    check_unseen(load(str(folder), "cpu"), split)  # nobody knows what it was trained on
+    check_unseen(load(str(folder), "cpu"), split, Silent())  # nobody knows what it was trained on
     recipe = Recipe.load(place / "recipe.toml").to_dict()
     model = replace(Checkpoint.from_pretrained(folder), recipe=recipe)
     model.save_pretrained(folder)
     with pytest.raises(SureshotError, match="cannot be calibrated on what it was trained on"):
-        check_unseen(load(str(folder), "cpu"), split)
-    check_unseen(load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"))
+        check_unseen(load(str(folder), "cpu"), split, Silent())
+    check_unseen(
+        load(str(folder), "cpu"), load_split("pairs", "val", place / "pairs.csv"), Silent()
+    )
     (place / "pairs.csv").unlink()
-    check_unseen(load(str(folder), "cpu"), split)
+    check_unseen(load(str(folder), "cpu"), split, Silent())
 
 
 def test_a_card_is_noted_on_the_page_of_its_model_and_what_chose_the_epoch_is_said(tmp_path):

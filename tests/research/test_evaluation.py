@@ -16,11 +16,11 @@ from sureshot.models.hub_bank import Bank
 from sureshot.models.load import load, load_searchable
 from sureshot.progress import Notes, Silent
 from sureshot.research.evaluation import (
+    known_splits,
     read_source,
     recall_report,
     source_of,
     training_captions,
-    training_splits,
     warn_of_shared,
 )
 from sureshot.research.features import SplitFeatures, extract
@@ -277,16 +277,16 @@ def scorer(coloured):
 
 
 def test_what_was_trained_on_is_known_and_told_where_it_is_tested(coloured, scorer):
-    (split,) = training_splits(scorer)
+    (split,), _ = known_splits(scorer)
     notes = Notes(Silent())
-    warn_of_shared(lambda: training_splits(scorer), split, notes)
+    warn_of_shared(lambda: known_splits(scorer), split, notes)
     assert len(notes.lines) == 1 and "share 6 videos" in notes.lines[0]
-    test = read_source(source_of("pairs", coloured / "pairs.csv", "test"), Silent())
-    warn_of_shared(lambda: training_splits(scorer), test, notes)
+    test = read_source(source_of("pairs", root=coloured / "pairs.csv", split="test"), Silent())
+    warn_of_shared(lambda: known_splits(scorer), test, notes)
     assert len(notes.lines) == 1
     train = [{"dataset": "pairs", "root": "gone.csv"}]
     gone = replace(scorer, recipe={**scorer.recipe, "train": train})
-    warn_of_shared(lambda: training_splits(gone), split, notes)
+    warn_of_shared(lambda: known_splits(gone), split, notes)
     assert "is not known: " in notes.lines[1] and "gone.csv cannot be read" in notes.lines[1]
     texts = training_captions(scorer, test, 5).texts()
     assert len(texts) == 5 and set(texts) < set(split.texts())

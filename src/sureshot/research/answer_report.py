@@ -219,9 +219,10 @@ def evaluate_answers(
     notes.line(tested.summary())
     retrieval = answerer.checkpoint.retrieval.recipe
 
-    def trained() -> list[Split]:
+    def trained() -> tuple[list[Split], None]:
         found = [AnswerRecipe.from_dict(recipe, Path.cwd()).train.load().split]
-        return found + (Recipe.from_dict(retrieval, Path.cwd()).splits()[0] if retrieval else [])
+        found += Recipe.from_dict(retrieval, Path.cwd()).splits()[0] if retrieval else []
+        return found, None
 
     warn_of_shared(trained, tested.split, notes)
     asked, given, unreadable = answerer.answer(tested, cache, notes)

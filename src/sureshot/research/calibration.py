@@ -59,14 +59,14 @@ def calibrate(
     notes = Notes(progress or Silent())
     scorer = load(model, device)
     data, place = _place(reference, root)
-    source = evaluation.source_of(data, place, split, protocol, videos, ids, label, experts)
+    where = {"root": place, "split": split, "protocol": protocol, "videos": videos, "ids": ids}
+    source = evaluation.source_of(data, **where, label=label, experts=experts)
     scorer.check_experts(source.experts)
     file = None
     if save:
         file = card_of_model(scorer) if to is None else absolute(to)
     tested = evaluation.read_source(source, notes)
-    check_unseen(scorer, tested)
-    evaluation.warn_of_chosen(scorer, tested, notes)
+    check_unseen(scorer, tested, notes)
     features = evaluation.encode(tested, scorer, notes, cache=cache)
     kinds_asked = asked(scorer, features, cache)
     card = fit_card(
@@ -143,12 +143,17 @@ def card_of_model(scorer: Scorer) -> Path:
     return file
 
 
-def check_unseen(scorer: Scorer, split: Split) -> None:
+def check_unseen(scorer: Scorer, split: Split, progress: Progress) -> None:
     """Refuse videos that a model was trained on, where its training data are at hand.
 
     On those it is right far more often than on any others, and would promise that.
     """
-    for shared in evaluation.shared_videos(lambda: evaluation.training_splits(scorer), split):
+    try:
+        trained, held = evaluation.known_splits(scorer)
+    except SureshotError:
+        return
+    for shared in evaluation.shared_videos(trained, split):
         raise SureshotError(
             f"{scorer.name} cannot be calibrated on what it was trained on. {shared}"
         )
+    evaluation.warn_of_chosen(held, split, progress)

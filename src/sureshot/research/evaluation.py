@@ -44,34 +44,17 @@ from sureshot.research.scores import (
 )
 from sureshot.research.training.recipe import Recipe, SplitRecipe
 from sureshot.research.trust_report import TrustReport, measure
-from sureshot.settings import to_values
+from sureshot.settings import build, to_values
 from sureshot.trust.card import Calibration, load_card
 
 BANKED = frozenset({"qb_norm", "nnn", CANDIDATES})  # corrections that look at training captions
 _THEY_LOOK = f"{', '.join(sorted(BANKED))} look at training captions"
 
 
-def source_of(
-    data: str,
-    root: str | Path,
-    split: str,
-    protocol: str | None = None,
-    videos: str | Path | None = None,
-    ids: str | Path | None = None,
-    label: str | None = None,
-    experts: str | Path | None = None,
-) -> SplitRecipe:
-    """Where a split comes from, its paths as they were typed."""
-    return SplitRecipe(
-        dataset=data,
-        root=Path(root),
-        split=split,
-        protocol=protocol,
-        videos=None if videos is None else Path(videos),
-        ids=None if ids is None else Path(ids),
-        label=label,
-        experts=None if experts is None else expand(experts),
-    )
+def source_of(dataset: str, **where: Any) -> SplitRecipe:
+    """Where a split comes from, its paths as they were typed; but that of experts is whole."""
+    source = build(SplitRecipe, {"dataset": dataset, **where})
+    return replace(source, experts=source.experts and expand(source.experts))
 
 
 def read_source(source: SplitRecipe, progress: Progress) -> Split:
@@ -107,9 +90,9 @@ def encode(
     return replace(features, experts=experts)
 
 
-def training_splits(scorer: Scorer) -> list[Split]:
-    """The sets that a model was trained on, read again; none where they are not known."""
-    return Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[0] if scorer.recipe else []
+def known_splits(scorer: Scorer) -> tuple[list[Split], Split | None]:
+    """What a model was trained on, and its epoch chosen on, read again; none if not known."""
+    return Recipe.from_dict(scorer.recipe, Path.cwd()).splits() if scorer.recipe else ([], None)
 
 
 def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
@@ -117,7 +100,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
 
     They are drawn, always the same ones.
     """
-    splits = training_splits(scorer)
+    splits, _ = known_splits(scorer)
     if not splits:
         raise ArgumentError(f"{_THEY_LOOK}, and {scorer.name} does not know its own.")
     names = {item.id for item in tested.items}
@@ -138,14 +121,10 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
     )
 
 
-def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list[str]:
-    """Which videos are tested that were trained on, in words; none where these sets have gone."""
-    try:
-        splits = trained()
-    except SureshotError:
-        return []
+def shared_videos(known: Sequence[Split | None], tested: Split) -> list[str]:
+    """Which videos are tested that a model knows, in words."""
     found = []
-    for split in splits:
+    for split in filter(None, known):
         try:
             check_disjoint(split, tested)
         except SureshotError as error:
@@ -154,26 +133,22 @@ def shared_videos(trained: Callable[[], Sequence[Split]], tested: Split) -> list
 
 
 def warn_of_shared(
-    trained: Callable[[], Sequence[Split]], tested: Split, progress: Progress
+    known: Callable[[], tuple[Sequence[Split], Split | None]], tested: Split, progress: Progress
 ) -> None:
-    """Report the videos of `shared_videos`."""
+    """Report the tested videos that a model was trained on, and those its epoch was chosen by."""
     try:
-        splits = trained()
+        trained, held = known()
     except SureshotError as error:
         progress.line(f"! Whether it learned from the tested videos is not known: {error}")
         return
-    for shared in shared_videos(lambda: splits, tested):
+    for shared in shared_videos(trained, tested):
         progress.line(f"! {shared}")
+    warn_of_chosen(held, tested, progress)
 
 
-def warn_of_chosen(scorer: Scorer, tested: Split, progress: Progress) -> None:
+def warn_of_chosen(held: Split | None, tested: Split, progress: Progress) -> None:
     """Report the tested videos by which the epoch of a checkpoint was chosen."""
-
-    def held() -> list[Split]:
-        val = Recipe.from_dict(scorer.recipe, Path.cwd()).splits()[1] if scorer.recipe else None
-        return [] if val is None else [val]
-
-    for shared in shared_videos(held, tested):
+    for shared in shared_videos([held], tested):
         progress.line(f"! By some of them its epoch was chosen. {shared}")
 
 
@@ -312,12 +287,12 @@ def evaluate(
             f"{option('record')} writes into the folder of a trained model, and {scorer.name} has "
             f"none here; leave it out."
         )
-    source = source_of(data, root, split, protocol, videos, ids, label, experts)
+    where = {"root": root, "split": split, "protocol": protocol, "videos": videos, "ids": ids}
+    source = source_of(data, **where, label=label, experts=experts)
     scorer.check_experts(source.experts)
     calibration = None if card is None else read_card(Path(card), scorer)
     tested = read_source(source, notes)
-    warn_of_shared(lambda: training_splits(scorer), tested, notes)
-    warn_of_chosen(scorer, tested, notes)
+    warn_of_shared(lambda: known_splits(scorer), tested, notes)
     captions = training_captions(scorer, tested, bank) if BANKED & set(post) else None
     features = encode(tested, scorer, notes, frames=frames, cache=cache)
     scores = similarity(scorer.raw, features)

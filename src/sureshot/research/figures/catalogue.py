@@ -223,7 +223,8 @@ def plot(
         raise ArgumentError(f"{figure} shows all queries, not {count} of them.")
     notes = Notes(progress or Silent())
     scorers = [load(name, device) for name in (*names, *([compare_with] if compare_with else []))]
-    source = source_of(data, root, split, protocol, videos, ids, label, experts)
+    where = {"root": root, "split": split, "protocol": protocol, "videos": videos, "ids": ids}
+    source = source_of(data, **where, label=label, experts=experts)
     for scorer in scorers:
         scorer.check_experts(source.experts)
     read = read_source(source, notes)

@@ -150,7 +150,7 @@ def _reference(
     if len(sets) < 2:
         none = np.zeros((0, 1, texts.sentence.shape[1]), np.float32)
         return none, np.zeros((0, 1), bool), np.zeros((len(texts.mask), 0))
-    parts = []
+    kept, scores = [], []
     for some in sets:
         count = len(some.videos)
         rows = np.sort(rng.permutation(count)[: VIDEOS // len(sets)]).tolist()
@@ -159,14 +159,13 @@ def _reference(
             split=some.split.part({some.split.items[row].id for row in rows}),
             videos=[some.videos[row] for row in rows],
         )
-        kept = stored_videos(scorer, chosen)
-        parts.append((kept.frames, kept.mask, bank_similarity(scorer, texts, chosen)))
-    longest = max(mask.shape[1] for _, mask, _ in parts)
-    return (
-        _halved(np.concatenate([_longer(frames, longest) for frames, _, _ in parts])),
-        np.concatenate([_longer(mask, longest) for _, mask, _ in parts]),
-        np.concatenate([scores for _, _, scores in parts], axis=1),
-    )
+        kept.append(stored_videos(scorer, chosen))
+        scores.append(bank_similarity(scorer, texts, chosen))
+    lengths = np.concatenate([videos.mask.sum(1) for videos in kept])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    frames = np.zeros((*mask.shape, texts.sentence.shape[1]), np.float32)
+    frames[mask] = np.concatenate([videos.frames[videos.mask] for videos in kept])
+    return _halved(frames), mask, np.concatenate(scores, axis=1)
 
 
 def _hits(
@@ -190,9 +189,3 @@ def encode_captions(encoder: Encoder, captions: Sequence[str], words: bool) -> T
 
 def _halved(values: Float[np.ndarray, "..."]) -> Float[np.ndarray, "..."]:
     return values.astype(np.float16).astype(np.float32)
-
-
-def _longer(array: np.ndarray, length: int) -> np.ndarray:
-    """An array with zeros behind its second axis."""
-    after = [(0, 0), (0, length - array.shape[1]), *[(0, 0)] * (array.ndim - 2)]
-    return np.pad(array, after)

@@ -27,8 +27,9 @@ from sureshot.models.model import Model, StemConfig
 from sureshot.models.systems.base import Codes, Sizes, TextTokens, VideoTokens
 from sureshot.research.training.encoder_tuning import TunedClip
 from sureshot.research.training.optim import Optimizer, multiplier, new_optimiser
+from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.run import new_model
-from sureshot.research.training.step import StepOptions, gradients, update
+from sureshot.research.training.step import gradients, update
 from tests.golden import VARIABLE, folders
 
 LOSS, NORM, MOVE = 1e-5, 1e-4, 2e-4  # relative differences allowed, see the README of the set
@@ -177,7 +178,7 @@ class Trained:
         def embed(chosen: Sequence[int]) -> tuple[Codes, Codes]:
             return self.codes([texts[row] for row in chosen], [videos[row] for row in chosen])
 
-        return gradients(self.model.system, embed, rows, StepOptions())
+        return gradients(self.model.system, embed, rows, TrainingConfig())
 
     def norms(self) -> dict[str, float]:
         """Norm of each gradient by official name; none where there is no gradient."""

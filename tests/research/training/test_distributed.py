@@ -25,7 +25,8 @@ from sureshot.research.training.distributed import (
     world,
 )
 from sureshot.research.training.optim import groups
-from sureshot.research.training.step import StepOptions, gradients, update
+from sureshot.research.training.recipe import TrainingConfig
+from sureshot.research.training.step import gradients, update
 from tests.cli.terminal import spawn_all
 from tests.research.training.together import together
 from tests.research.training.toy import Pairs, model
@@ -61,7 +62,7 @@ def three_steps(micro=None, dropout=0.0, batches=BATCHES):
         return net.texts(pairs.texts(rows)), net.videos(pairs.videos(rows))
 
     for step, rows in enumerate(batches):
-        method = StepOptions(micro_batch=micro)
+        method = TrainingConfig(micro_batch=micro)
         losses = gradients(net.system, embed, rows, method, step=step)
         length = update(optimiser, net, net.system, share=1.0, clip=1.0)
         told.append([losses["loss"], losses["noise"], length])

@@ -18,8 +18,9 @@ from sureshot.research.evaluation import evaluate
 from sureshot.research.synthetic import best_recall, write_dataset
 from sureshot.research.training.encoder_tuning import TunedClip, TunedSmall
 from sureshot.research.training.optim import groups
+from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.run import train
-from sureshot.research.training.step import StepOptions, gradients, update
+from sureshot.research.training.step import gradients, update
 from tests.models.encoders.test_clip import clip, siglip
 from tests.research.training.toy import Toy
 from tests.synthetic import synthetic_recipe
@@ -97,7 +98,7 @@ def trained(tuned, micro, precision="float32", steps=1, rate=1e-3):
     optimiser = torch.optim.AdamW(groups([(head, rate), (tuned, rate)], 0.0))
     told = []
     for step in range(steps):
-        method = StepOptions(micro, precision)
+        method = TrainingConfig(micro_batch=micro, precision=precision)
         told.append(gradients(head, embed, range(4), method, step=step)["contrast"])
         grads = {n: None if w.grad is None else w.grad.clone() for n, w in both.named_parameters()}
         update(optimiser, both, head, share=1.0, clip=1.0)

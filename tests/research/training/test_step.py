@@ -10,7 +10,8 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.systems.base import Sizes, joined, objective
 from sureshot.models.systems.xpool import XPool, XPoolConfig
 from sureshot.research.training.optim import groups
-from sureshot.research.training.step import StepOptions, gradients, update
+from sureshot.research.training.recipe import TrainingConfig
+from sureshot.research.training.step import gradients, update
 from tests.research.training.toy import CHANNELS, DIM, WIDTH, Pairs, model
 
 ROWS = [0, 3, 4, 7, 9, 10, 13, 21]
@@ -48,7 +49,7 @@ def plain(net, pairs, rows, seed=0, step=0):
 
 def test_the_gradients_are_those_of_the_objective():
     pairs, net, other = Pairs(), model(), model()
-    told = gradients(net.system, embedder(net, pairs), ROWS, StepOptions(seed=3), step=5)
+    told = gradients(net.system, embedder(net, pairs), ROWS, TrainingConfig(seed=3), step=5)
     total, losses = plain(other, pairs, ROWS, 3, 5)
     same(taken(net), taken(other))
     assert told == pytest.approx({"loss": total} | {k: v.item() for k, v in losses.items()})
@@ -58,8 +59,8 @@ def test_the_gradients_are_those_of_the_objective():
 @pytest.mark.parametrize("micro", [1, 3, 4, 7, 8, 100])
 def test_gradients_of_micro_batches_are_those_of_the_whole_batch(micro):
     pairs, net, other = Pairs(), model(), model()
-    told = gradients(net.system, embedder(net, pairs), ROWS, StepOptions(micro_batch=micro))
-    whole = gradients(other.system, embedder(other, pairs), ROWS, StepOptions())
+    told = gradients(net.system, embedder(net, pairs), ROWS, TrainingConfig(micro_batch=micro))
+    whole = gradients(other.system, embedder(other, pairs), ROWS, TrainingConfig())
     assert told == pytest.approx(whole, abs=1e-6)
     same(taken(net), taken(other))
     assert net.system.unused.weight.grad is None
@@ -75,7 +76,7 @@ def test_with_dropout_too_each_micro_batch_meets_the_same_noise_twice(micro):
         states.append((list(rows), torch.get_rng_state()))
         return embedder(net, pairs)(rows)
 
-    told = gradients(net.system, spied, ROWS, StepOptions(micro_batch=micro, seed=1), step=2)
+    told = gradients(net.system, spied, ROWS, TrainingConfig(micro_batch=micro, seed=1), step=2)
     count = math.ceil(len(ROWS) / micro)
     assert len(states) == 2 * count
     assert len({state.numpy().tobytes() for _, state in states}) == count  # unlike for each part
@@ -97,7 +98,7 @@ def test_noise_differs_between_steps_and_between_seeds_and_is_the_same_again():
     pairs, net = Pairs(), model(0.5).train()
 
     def loss(seed, step):
-        method = StepOptions(seed=seed)
+        method = TrainingConfig(seed=seed)
         return gradients(net.system, embedder(net, pairs), ROWS, method, step=step)["loss"]
 
     found = {loss(seed, step) for seed in (0, 1) for step in (0, 1)}
@@ -111,7 +112,7 @@ def test_dropout_within_a_loss_follows_from_seed_and_step_too():
     pairs, net = Pairs(), Model(stem, XPool(XPoolConfig(dropout=0.5), WIDTH)).train()
 
     def loss(seed, step):
-        method = StepOptions(seed=seed)
+        method = TrainingConfig(seed=seed)
         return gradients(net.system, embedder(net, pairs), ROWS, method, step=step)["loss"]
 
     torch.manual_seed(1)
@@ -131,9 +132,9 @@ def test_half_precision_embeds_in_it_and_keeps_weights_and_losses_in_single():
         kinds.append(net.stem.frame(torch.zeros(1, 11)).dtype)
         return codes
 
-    method = StepOptions(precision="bfloat16", micro_batch=3)
+    method = TrainingConfig(precision="bfloat16", micro_batch=3)
     told = gradients(net.system, spied, ROWS, method)
-    exact = gradients(other.system, embedder(other, pairs), ROWS, StepOptions())
+    exact = gradients(other.system, embedder(other, pairs), ROWS, TrainingConfig())
     assert set(kinds) == {torch.bfloat16}
     assert told["loss"] != exact["loss"]
     assert told["loss"] == pytest.approx(exact["loss"], rel=0.05)
@@ -145,7 +146,7 @@ def test_a_loss_that_is_not_finite_names_itself_and_the_pairs(micro):
     pairs, net = Pairs(), model()
     pairs.words[9][0, 0] = math.nan
     with pytest.raises(SureshotError) as caught:
-        method = StepOptions(micro_batch=micro)
+        method = TrainingConfig(micro_batch=micro)
         gradients(net.system, embedder(net, pairs), ROWS, method, name=pairs.name)
     message = str(caught.value)
     assert "contrast = nan" in message and "loss = nan" in message
@@ -159,10 +160,10 @@ def test_where_all_codes_are_finite_the_batch_is_named():
     with torch.no_grad():
         net.system.log_scale.fill_(1e9)
     with pytest.raises(SureshotError, match=r"finite codes of video0 'caption 0'; .*"):
-        gradients(net.system, embedder(net, pairs), ROWS, StepOptions(), name=pairs.name)
+        gradients(net.system, embedder(net, pairs), ROWS, TrainingConfig(), name=pairs.name)
     many = list(range(0, 24, 2))
     with pytest.raises(SureshotError, match=r"caption 14' and 4 more\."):
-        gradients(net.system, embedder(net, pairs), many, StepOptions(), name=pairs.name)
+        gradients(net.system, embedder(net, pairs), many, TrainingConfig(), name=pairs.name)
 
 
 def optimiser(net, rate=0.1):
@@ -171,7 +172,7 @@ def optimiser(net, rate=0.1):
 
 def test_an_update_goes_down_the_gradient_at_a_share_of_the_rate():
     pairs, net = Pairs(), model()
-    gradients(net.system, embedder(net, pairs), ROWS, StepOptions())
+    gradients(net.system, embedder(net, pairs), ROWS, TrainingConfig())
     before = {name: weight.detach().clone() for name, weight in net.named_parameters()}
     grads = {n: None if g is None else g.clone() for n, g in taken(net).items()}
     length = update(optimiser(net), net, net.system, share=0.5, clip=None)
@@ -188,7 +189,7 @@ def test_a_long_gradient_is_shortened_and_a_short_one_is_not():
     pairs, net = Pairs(), model()
     for clip, moved in ((0.01, 0.01), (1e6, None)):
         before = torch.cat([weight.detach().flatten() for weight in net.parameters()])
-        gradients(net.system, embedder(net, pairs), ROWS, StepOptions())
+        gradients(net.system, embedder(net, pairs), ROWS, TrainingConfig())
         length = update(optimiser(net, 1.0), net, net.system, share=1.0, clip=clip)
         after = torch.cat([weight.detach().flatten() for weight in net.parameters()])
         assert (after - before).norm().item() == pytest.approx(moved or length, rel=1e-3)

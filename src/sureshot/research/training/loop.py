@@ -26,7 +26,7 @@ from sureshot.research.training.data import Pairs, count, plan
 from sureshot.research.training.distributed import broadcast, rank, same_start, world
 from sureshot.research.training.optim import multiplier, new_optimiser
 from sureshot.research.training.recipe import TrainingConfig
-from sureshot.research.training.step import StepOptions, gradients, update
+from sureshot.research.training.step import gradients, update
 from sureshot.settings import parse_json, to_values
 
 try:
@@ -105,14 +105,9 @@ class TrainState:
             # It is first: a logit scale that both share has its rate, as in the papers' codes.
             rates.append((encoder, config.encoder_rate))
         same_start(self.modules)
-        self.options = StepOptions(
-            micro_batch=config.micro_batch,
-            precision=config.precision,
-            device=next(model.parameters()).device,
-            seed=config.seed,
-        )
+        self.device = next(model.parameters()).device
         # For the small numbers of float16, which end at 6e-8.
-        self.scaler = GradScaler(self.options.device.type, enabled=config.precision == "float16")
+        self.scaler = GradScaler(self.device.type, enabled=config.precision == "float16")
         estimators = model.system.estimators()
         if estimators is not None and config.uncertainty_rate is not None:
             rates.append((estimators, config.uncertainty_rate))
@@ -132,9 +127,9 @@ class TrainState:
 
     def _coded(self, code: Callable[[_Tokens], Codes], tokens: _Tokens) -> Codes:
         """Codes of tokens. After an encoder in float16 they are 32-bit, as in the papers' codes."""
-        if self.options.precision != "float16":
+        if self.config.precision != "float16":
             return code(tokens)
-        with torch.autocast(self.options.device.type, enabled=False):
+        with torch.autocast(self.device.type, enabled=False):
             single = (part.float() if part.is_floating_point() else part for part in tokens)
             return code(type(tokens)(*single))
 
@@ -178,7 +173,7 @@ class TrainState:
         share = multiplier(step - 1, total, config.warmup, config.optimizer)
         try:
             losses = gradients(
-                system, self.embed, rows, self.options, step=step - 1, name=name, scaler=scaler
+                system, self.embed, rows, config, step=step - 1, name=name, scaler=scaler
             )
             named = "; ".join(name(row) for row in rows[:_NAMED])
             batch = f" The batch of {len(rows)} begins with {named}."

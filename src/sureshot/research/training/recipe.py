@@ -23,7 +23,6 @@ from sureshot.paths import is_folder_at
 from sureshot.research.training.augment import Augment
 from sureshot.research.training.data import Captions
 from sureshot.research.training.optim import Optimizer
-from sureshot.research.training.step import Precision
 from sureshot.settings import Ranged, Within, build, override, read_toml_values, to_toml, to_values
 from sureshot.text import plain
 
@@ -110,7 +109,7 @@ class TrainingConfig(Ranged):
     warmup: Annotated[float, Within(0.0, 1.0)] = 0.1  # share of all steps in which the rate rises
     clip: Annotated[float, Within(0.0, 1e9)] = 1.0  # longest gradient; 0 leaves all as they are
     micro_batch: Annotated[int | None, Within(1, 1_000_000)] = None
-    precision: Precision = "float32"
+    precision: Literal["float32", "bfloat16", "float16"] = "float32"
     save_every: Annotated[int, Within(0, 1_000_000_000)] = 0  # steps; 0 is a whole epoch
     seed: Annotated[int, Within(0, 2**63 - 1)] = 0  # of first weights, batches and noise
     keep: Literal["best", "last"] | None = None

@@ -9,8 +9,6 @@ step, dropout included, since the random numbers are the same both times.
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 import torch
@@ -21,37 +19,23 @@ from sureshot.errors import SureshotError
 from sureshot.models.systems.base import Codes, System, joined, objective
 from sureshot.models.systems.base import rows as rows_of
 from sureshot.research.training.distributed import average_gradients, gathered, rank, world
+from sureshot.research.training.recipe import TrainingConfig
 from sureshot.text import listed
 
-Precision = Literal["float32", "bfloat16", "float16"]
 Embed = Callable[[Sequence[int]], tuple[Codes, Codes]]  # codes of the texts and videos of pairs
 
-_HALF: Mapping[Precision, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
+_HALF: Mapping[str, torch.dtype] = {"bfloat16": torch.bfloat16, "float16": torch.float16}
 _NAMED = 8  # pairs named in an error
 _LOSSES = 2**31  # in place of a process's number: the noise of losses, such as dropout in a pooling
 _UNSCALED = GradScaler("cpu", enabled=False)
 _FIX = "Lower training.rate, or leave out what is wrong with the data."
 
 
-@dataclass(frozen=True, slots=True)
-class StepOptions:
-    """How gradients are computed, the same for all steps of a run.
-
-    The seed and the number of a step give its random numbers, so that nothing has to be remembered
-    for a run to go on where it was stopped.
-    """
-
-    micro_batch: int | None = None  # pairs embedded with a graph at once; None is the whole batch
-    precision: Precision = "float32"  # of the networks; weights, losses and codes are 32-bit
-    device: torch.device = field(default_factory=lambda: torch.device("cpu"))
-    seed: int = 0
-
-
 def gradients(
     system: System,
     embed: Embed,
     rows: Sequence[int],
-    options: StepOptions,
+    config: TrainingConfig,
     *,
     step: int = 0,
     name: Callable[[int], str] = str,
@@ -59,8 +43,13 @@ def gradients(
 ) -> dict[str, float]:
     """Add the gradients of a batch's objective to the weights, averaged over all processes.
 
+    The seed and the number of a step give its random numbers, so that nothing has to be remembered
+    for a run to go on where it was stopped.
+
     Args:
         rows: the pairs of the whole batch; each process embeds its share.
+        config: its ``micro_batch``, ``precision`` (of the networks; codes and losses are 32-bit)
+            and ``seed`` count.
         scaler: makes the gradients so large that half precision can hold them; the one that
             `update` gets too.
 
@@ -68,15 +57,15 @@ def gradients(
         The named losses and their weighted sum ``loss``.
     """
     own = rows[rank() :: world()]
-    size = options.micro_batch or max(len(own), 1)
+    size, device = config.micro_batch or max(len(own), 1), next(system.parameters()).device
     # A process without a pair embeds one for the names and sizes of codes, and drops it.
     chunks = [own[at : at + size] for at in range(0, len(own), size)] or [rows[:1]]
     cached = len(chunks) > 1
 
     def embedded(part: int) -> tuple[Codes, Codes]:
-        half = _HALF.get(options.precision)
-        narrow = torch.autocast(options.device.type, half, enabled=half is not None)
-        with _noise(options, step, rank(), part), narrow:
+        half = _HALF.get(config.precision)
+        narrow = torch.autocast(device.type, half, enabled=half is not None)
+        with _noise(device, config.seed, step, rank(), part), narrow:
             texts, videos = embed(chunks[part])
         return _single(texts), _single(videos)
 
@@ -89,8 +78,8 @@ def gradients(
             tensor.requires_grad_(tensor.is_floating_point())
     texts, videos = (gathered(side) for side in sides)
     # On the processor, so that a seed gives the same noise on any device.
-    generator = torch.Generator().manual_seed(_seed(options.seed, step))
-    with _noise(options, step, _LOSSES):  # the same in all processes
+    generator = torch.Generator().manual_seed(_seed(config.seed, step))
+    with _noise(device, config.seed, step, _LOSSES):  # the same in all processes
         losses = system.losses(texts, videos, generator)
     total = objective(losses, system.weights)
     _refuse_odd({**losses, "loss": total}, (texts, videos), rows, name)
@@ -197,18 +186,18 @@ def _refuse_odd(
 
 
 @contextlib.contextmanager
-def _noise(options: StepOptions, *numbers: int) -> Iterator[None]:
+def _noise(device: torch.device, *numbers: int) -> Iterator[None]:
     """Have torch's own random numbers, as dropout takes them, follow from these numbers.
 
     What came before is put back, so that a training run does not reach into the caller's numbers.
     """
-    devices = [options.device] if options.device.type == "cuda" else []
-    seed = _seed(options.seed, *numbers)
+    devices = [device] if device.type == "cuda" else []
+    seed = _seed(*numbers)
     with torch.random.fork_rng(devices):
         # Not torch.manual_seed, which turns to each kind of device there is and takes long.
         torch.default_generator.manual_seed(seed)
         if devices:
-            with torch.cuda.device(options.device):
+            with torch.cuda.device(device):
                 torch.cuda.manual_seed(seed)
         yield
 

@@ -256,7 +256,7 @@ def test_published_names_are_those_of_whole_splits_only(place):
         (replace(whole, protocol="full multi-caption"), "full"),
         (replace(whole, name="val"), ""),
     ):
-        features = SplitFeatures(split, "tiny", TinyEncoder().fingerprint, 3, [], [])
+        features = SplitFeatures(split, 3, [], [])
         told = recall_report(scorer, features, np.eye(4), against=["DUQ"])
         assert told.setting.split == name
 

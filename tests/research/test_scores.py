@@ -64,7 +64,7 @@ def features(owner: list[int], count: int, seed: int = 0) -> SplitFeatures:
         }
         for item in items
     }
-    return SplitFeatures(split, "tiny", "f" * 64, 4, videos, texts, experts=experts)
+    return SplitFeatures(split, 4, videos, texts, experts=experts)
 
 
 def model(form: str) -> Model:

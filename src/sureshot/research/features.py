@@ -245,8 +245,6 @@ class SplitFeatures:
     """The features of a split, 16-bit, of each item and of each caption."""
 
     split: Split  # the videos that could be read and their captions
-    encoder: str
-    fingerprint: str
     frames: int  # most that a video was sampled at
     videos: Sequence[FrameFeatures]
     texts: Sequence[Text]
@@ -340,8 +338,6 @@ def extract(
         whole = replace(split.part({*ids, *split.missing}), expected=split.expected or full)
     return SplitFeatures(
         split=whole,
-        encoder=encoder.name,
-        fingerprint=encoder.fingerprint,
         frames=frames,
         videos=[seen for _, seen in read],
         texts=_texts(whole.texts(), encoder, cache, progress),
@@ -370,7 +366,7 @@ def _seen(arrays: Mapping[str, np.ndarray]) -> FrameFeatures:
 def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
     """Features of the captions of a split alone; it gets no videos."""
     texts = _texts(split.texts(), encoder, cache, Silent())
-    return SplitFeatures(split, encoder.name, encoder.fingerprint, frames=0, videos=[], texts=texts)
+    return SplitFeatures(split, frames=0, videos=[], texts=texts)
 
 
 @dataclass(frozen=True, slots=True)

@@ -364,7 +364,7 @@ def numbered(count):
     frame = FrameFeatures(*(np.zeros((1, *size), np.float16) for size in ((2,), (0, 2), (2,))))
     texts = [(np.array([n, 0], np.float32), np.zeros((1, 2), np.float32)) for n in range(count)]
     split = Split("msvd", "val", "all", items, captions)
-    return SplitFeatures(split, "none", "none", 1, [frame] * count, texts)
+    return SplitFeatures(split, 1, [frame] * count, texts)
 
 
 def test_percentages_know_which_first_hits_are_right():

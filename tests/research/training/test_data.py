@@ -18,7 +18,7 @@ from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.encoders.base import FrameFeatures
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.systems.base import Sizes, text_tokens, video_tokens
+from sureshot.models.systems.base import text_tokens, video_tokens
 from sureshot.research.features import SplitFeatures
 from sureshot.research.training import data as data_module
 from sureshot.research.training.data import (
@@ -85,7 +85,7 @@ def test_fewer_than_two_videos_are_refused(video_of):
 DIM, CHANNELS = 4, 3
 
 
-def features(lengths, captions, seed, fingerprint="f"):
+def features(lengths, captions, seed):
     """A set whose videos have these numbers of frames; captions name their video."""
     random = np.random.default_rng(seed)
 
@@ -103,7 +103,7 @@ def features(lengths, captions, seed, fingerprint="f"):
         FrameFeatures(numbers(n, DIM), numbers(n, 9, DIM), numbers(n, CHANNELS)) for n in lengths
     ]
     texts = [(numbers(DIM), numbers(1 + seed, DIM)) for _ in captions]
-    return SplitFeatures(split, "tiny", fingerprint, 12, videos, texts)
+    return SplitFeatures(split, 12, videos, texts)
 
 
 VIDEOS, PHOTOS = features([3, 1, 5], [0, 0, 1, 2], 1), features([1, 1], [1, 0, 1], 2)
@@ -123,7 +123,7 @@ def test_tokens_of_one_set_are_those_of_its_features():
 
 def test_sets_follow_each_other_and_a_batch_may_mix_them():
     pairs = FeaturePairs([VIDEOS, PHOTOS])
-    assert pairs.video_of == [0, 0, 1, 2, 4, 3, 4] and pairs.sizes == Sizes(DIM, CHANNELS)
+    assert pairs.video_of == [0, 0, 1, 2, 4, 3, 4]
     assert (pairs.name(1), pairs.name(5)) == ("s1v0 'caption 1'", "s2v0 'caption 1'")
     tokens, texts = pairs.videos([3, 4]), pairs.texts([5, 2])
     assert tokens.frames.shape == (2, 5, DIM) and tokens.mask.sum(1).tolist() == [5, 1]
@@ -134,26 +134,6 @@ def test_sets_follow_each_other_and_a_batch_may_mix_them():
     assert not texts.words[1, 2].any()
 
 
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize("field", ["frames", "patches", "backbone"])
-def test_a_feature_that_is_not_finite_is_refused_by_the_id_of_its_video(value, field):
-    broken = features([3, 1, 5], [0, 0, 1, 2], 1)
-    getattr(broken.videos[1], field).flat[0] = value
-    with pytest.raises(SureshotError, match="the video s1v1 hold a number that is not finite"):
-        FeaturePairs([PHOTOS, broken])
-    broken = features([3, 1, 5], [0, 0, 1, 2], 1)
-    broken.texts[2][1].flat[0] = value
-    with pytest.raises(SureshotError, match="caption of s1v1 'caption 2' hold a number that is"):
-        FeaturePairs([broken])
-
-
-def test_sets_of_two_encoders_are_refused():
-    with pytest.raises(SureshotError, match="must share one encoder; they have tiny, tiny"):
-        FeaturePairs([VIDEOS, features([1], [0], 3, "other")])
-    with pytest.raises(SureshotError, match="they have none"):
-        FeaturePairs([])
-
-
 def test_experts_go_with_their_videos_whichever_set_they_are_of():
     draw = np.random.default_rng(0)
     given = [
@@ -162,11 +142,11 @@ def test_experts_go_with_their_videos_whichever_set_they_are_of():
     ]
     sets = [replace(part, experts=own) for part, own in zip((VIDEOS, PHOTOS), given, strict=True)]
     pairs = FeaturePairs([*sets, features([2], [0], 3)])
-    assert pairs.sizes == Sizes(DIM, CHANNELS, (("audio", 3), ("motion", 5)))
+    assert pairs.experts == (("audio", 3), ("motion", 5))
     tokens = pairs.videos([1, 2, 3, 4, 7])  # the videos s1v0, s1v1, s1v2, s2v1, s3v0
     assert tokens.which.sum(1).tolist() == [[2, 0], [0, 0], [0, 1], [1, 2], [0, 0]]
     for row, own in ((0, given[0]["s1v0"]), (2, given[0]["s1v2"]), (3, given[1]["s2v1"])):
-        for number, (name, size) in enumerate(pairs.sizes.experts):
+        for number, (name, size) in enumerate(pairs.experts):
             found = tokens.experts[row, tokens.which[row, :, number], :size].numpy()
             np.testing.assert_allclose(found, own.get(name, np.zeros((0, size))), rtol=1e-6)
 

@@ -20,15 +20,14 @@ from sureshot.errors import SureshotError, VideoError
 from sureshot.files import replace_file
 from sureshot.media.sampling_rule import Sampling
 from sureshot.media.workers import Prefetcher
-from sureshot.models.encoders.base import FrameFeatures, Images, Prepared
+from sureshot.models.encoders.base import Images, Prepared
 from sureshot.models.encoders.clip import ClipEncoder
-from sureshot.models.encoders.experts import Experts, expert_sizes
+from sureshot.models.encoders.experts import expert_sizes
 from sureshot.models.encoders.small import SmallEncoder
-from sureshot.models.systems.base import Sizes, TextTokens, VideoTokens, text_tokens, video_tokens
+from sureshot.models.systems.base import TextTokens, VideoTokens, text_tokens, video_tokens
 from sureshot.research.features import (
     FrameMemory,
     SplitFeatures,
-    Text,
     item_key,
     padded_texts,
     padded_videos,
@@ -89,25 +88,12 @@ class FeaturePairs(Pairs):
     """Pairs of one or more sets, from the features of one frozen encoder."""
 
     def __init__(self, sets: Sequence[SplitFeatures], device: str | torch.device = "cpu") -> None:
-        if len({part.fingerprint for part in sets}) != 1:
-            names = ", ".join(part.encoder for part in sets) or "none"
-            raise SureshotError(f"Training sets must share one encoder; they have {names}.")
         super().__init__([part.split for part in sets])
         self.device = device
-        self._videos: list[FrameFeatures] = []
-        self._experts: list[Experts] = []
-        self._texts: list[Text] = []
-        for part in sets:
-            _check_finite(part)
-            self._videos += part.videos
-            self._experts += [part.experts.get(item.id, {}) for item in part.split.items]
-            self._texts += part.texts
-        some = self._videos[0]
-        self.sizes = Sizes(
-            dim=some.frames.shape[1],
-            channels=some.backbone.shape[1],
-            experts=expert_sizes(part.experts for part in sets),
-        )
+        self._videos = [video for part in sets for video in part.videos]
+        self._texts = [text for part in sets for text in part.texts]
+        self._own = [part.experts.get(item.id, {}) for part in sets for item in part.split.items]
+        self.experts = expert_sizes(part.experts for part in sets)
 
     def texts(self, rows: Sequence[int]) -> TextTokens:
         """Their captions."""
@@ -116,22 +102,9 @@ class FeaturePairs(Pairs):
     def videos(self, rows: Sequence[int]) -> VideoTokens:
         """Their videos."""
         chosen = [self.video_of[row] for row in rows]
-        own = [self._experts[video] for video in chosen]
-        seen = padded_videos([self._videos[video] for video in chosen], own, self.sizes.experts)
+        own = [self._own[video] for video in chosen]
+        seen = padded_videos([self._videos[video] for video in chosen], own, self.experts)
         return video_tokens(seen, self.device)
-
-
-def _check_finite(part: SplitFeatures) -> None:
-    split = part.split
-    names = [f"video {item.id}" for item in split.items]
-    names += [f"caption of {split.items[c.video].id} {c.text!r}" for c in split.captions]
-    videos = ((v.frames, v.patches, v.backbone) for v in part.videos)
-    for name, arrays in zip(names, (*videos, *part.texts), strict=True):
-        if not all(np.isfinite(array).all() for array in arrays):
-            raise SureshotError(
-                f"The features of the {name} hold a number that is not finite; encode "
-                f"{split.title()} again, or leave it out."
-            )
 
 
 # Frames of an item, which is the n-th of all videos, in an epoch.

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 from jaxtyping import Float, Int64
 from safetensors import SafetensorError
-from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch.nn.utils.rnn import pad_sequence
@@ -33,7 +32,7 @@ from sureshot.models.model import Model, StemConfig, frozen
 from sureshot.models.shapes import Losses, Rng
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, TextTokens, VideoTokens, merged, rows
-from sureshot.models.weights import device_for, with_weights
+from sureshot.models.weights import device_for, save_weights, with_weights
 from sureshot.paths import exists_at, expand
 from sureshot.progress import Progress
 from sureshot.research.features import SplitFeatures, extract
@@ -195,11 +194,6 @@ class AnswerModel(Model):
         for module in self._frozen:
             module.requires_grad_(False)
 
-    @property
-    def retrieval(self) -> Model:
-        """The model whose codes are read, with the weights it has now."""
-        return Model(self.stem, self.system.retrieval)
-
     def train(self, mode: bool = True) -> "AnswerModel":
         """Switch dropout on or off; it stays off in what is frozen."""
         super().train(mode)
@@ -233,9 +227,8 @@ class AnswerCheckpoint:
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self.retrieval.save_pretrained(folder / RETRIEVAL)
-            weights = {name: w.detach().cpu() for name, w in self.head.state_dict().items()}
             with replace_file(folder / WEIGHTS) as fresh:  # also for its permissions
-                save_file(weights, fresh)
+                save_weights(self.head, fresh)
             write_json(folder / CONFIG, config)
             write_text(folder / CARD, self._card())
         except (OSError, SafetensorError) as error:
@@ -440,12 +433,12 @@ class AnswerTask(Task):
 
     def write(self, place: Path, scores: Mapping[str, float], tuned: SaveEncoder | None) -> None:
         """A checkpoint that answers, and in it one of retrieval."""
+        # Its model shares its parts with the one that is trained.
         base, note = self._start.retrieval, f"Trained on {self.readable.title()}."
         if not self.recipe.frozen:
             # What was measured of the weights it began with does not hold of those it has now.
             further = f"{base.note} Trained further to answer questions. {note}".strip()
-            base = replace(base, scores={}, note=further)
-        base = replace(base, model=self.model.retrieval, tuned=tuned or base.tuned)
+            base = replace(base, scores={}, note=further, tuned=tuned or base.tuned)
         replace(self._start, retrieval=base, scores=scores, note=note).save(place)
 
     def labels(self) -> Labels:

@@ -110,7 +110,6 @@ def test_progress_and_log_tell_of_each_step(tmp_path):
     run()
     steps = 3  # twelve videos in batches of four
     assert [p.step for p in run.told] == list(range(1, 4 * steps + 1))
-    assert {(p.steps, p.epochs) for p in run.told} == {(12, 4)}
     assert [p.epoch for p in run.told] == sorted([1, 2, 3, 4] * 3)
     assert run.told[0].rate == 0.02 and run.told[-1].rate < 0.001
     assert all(p.seconds > 0 and p.gradient > 0 for p in run.told)
@@ -141,7 +140,7 @@ def test_a_run_that_goes_on_ends_bit_by_bit_as_one_never_stopped(tmp_path, capti
     scores = [1.0, 3.0, 2.0, 2.5]
     whole = Run(tmp_path / "whole", config, scores=scores)
     expected = whole()
-    steps = whole.told[0].steps // 4
+    steps = whole.told[-1].step // 4
     stopped = Run(tmp_path / "stopped", config, scores=scores, stop=epochs * steps + more)
     with pytest.raises(KeyboardInterrupt):
         stopped()

@@ -69,9 +69,7 @@ class StepProgress:
     """Where a run is after a step; steps and epochs count from 1, through the whole run."""
 
     epoch: int
-    epochs: int
     step: int
-    steps: int
     losses: Mapping[str, float]  # the objective as ``loss`` and its named, unweighted parts
     gradient: float  # length before it was clipped
     rate: float  # of stem and system
@@ -187,9 +185,7 @@ class TrainState:
             ) from None
         return StepProgress(
             epoch=epoch + 1,
-            epochs=config.epochs,
             step=step,
-            steps=total,
             losses=losses,
             gradient=length,
             rate=config.rate * share,
@@ -286,9 +282,7 @@ def fit(
             for step in run.epoch(epoch, done.steps):
                 if log is None:
                     continue
-                entry = to_values(step)
-                del entry["epochs"], entry["steps"]
-                log.write(_line(entry))
+                log.write(_line(to_values(step)))
                 on_step(step)
                 if every and step.step % every == 0:
                     run.keep(folder, done._replace(steps=step.step - epoch * run.steps))

@@ -174,7 +174,7 @@ class Task(ABC):
 
         def on_step(step: loop.StepProgress) -> None:
             more = f", epoch {step.epoch}, loss {step.losses['loss']:.4g}"
-            notes.update("steps", step.step, step.steps, more)
+            notes.update("steps", step.step, state.steps * self.recipe.training.epochs, more)
 
         # What would be refused after all videos have been encoded is refused before.
         loop.check_new(folder, resume=resume)

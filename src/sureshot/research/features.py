@@ -41,6 +41,7 @@ from sureshot.models.encoders.base import (
     TextFeatures,
     VideoFeatures,
     encode_together,
+    padded,
     stack,
     with_cells,
 )
@@ -278,13 +279,10 @@ def padded_videos(
 
 def padded_texts(texts: Sequence[Text]) -> TextFeatures:
     """Texts padded to the longest; sentences at their own length."""
-    lengths = np.array([len(words) for _, words in texts])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    padded = np.zeros((*mask.shape, texts[0][1].shape[1]), np.float32)
-    padded[mask] = np.concatenate([words for _, words in texts])
+    words, mask = padded([words for _, words in texts])
     return TextFeatures(
         sentence=np.stack([sentence for sentence, _ in texts]).astype(np.float32),
-        words=padded,
+        words=words,
         mask=mask,
         truncated=np.zeros(len(texts), bool),
     )

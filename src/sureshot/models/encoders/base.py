@@ -11,7 +11,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float, Int, Shaped, UInt8
+from jaxtyping import Bool, Float, Float32, Int, Shaped, UInt8
 from tokenizers import Encoding
 
 from sureshot.media.signature import FrameSize
@@ -158,19 +158,23 @@ class Encoder(Protocol):
         """Encode prepared frames of any number of videos in one batch."""
 
 
+def padded(
+    items: Sequence[Shaped[np.ndarray, "_ ..."]],
+) -> tuple[Float32[np.ndarray, "items longest ..."], Bool[np.ndarray, "items longest"]]:
+    """Rows of several items, with zeros behind them up to the longest; and which rows are real."""
+    lengths = np.array([len(item) for item in items])
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    rows = np.zeros((*mask.shape, *items[0].shape[1:]), np.float32)
+    rows[mask] = np.concatenate(items)
+    return rows, mask
+
+
 def stack(videos: Sequence[FrameFeatures]) -> VideoFeatures:
     """Pad the frames of several videos to one length."""
-    lengths = np.array([len(video.frames) for video in videos])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-
-    def padded(name: str) -> np.ndarray:
-        parts = [getattr(video, name) for video in videos]
-        out = np.zeros((*mask.shape, *parts[0].shape[1:]), np.float32)
-        out[mask] = np.concatenate(parts)
-        return out
-
-    names = [field.name for field in fields(FrameFeatures)]
-    return VideoFeatures(**{name: padded(name) for name in names}, mask=mask)
+    arrays = {}
+    for field in fields(FrameFeatures):
+        arrays[field.name], mask = padded([getattr(video, field.name) for video in videos])
+    return VideoFeatures(**arrays, mask=mask)
 
 
 _WORD = re.compile(r"\w+(?:['’]\w+)*")  # letters and digits; other signs are no words

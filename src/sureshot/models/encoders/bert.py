@@ -21,6 +21,7 @@ from sureshot.models.encoders.base import (
     Images,
     TextFeatures,
     Vocabulary,
+    padded,
     read_in_batches,
 )
 from sureshot.models.encoders.clip import CONFIG, MULTILINGUAL, Snapshot, Tokenizer
@@ -84,7 +85,7 @@ class BertEncoder:
         """
         cut = self.tokenizer.encode(texts)
         (states,) = read_in_batches(self._read, _TEXTS, self.device, cut.ids, cut.mask)
-        words, mask = cut.to_front(states)
+        words, mask = padded([s[real] for s, real in zip(states, cut.mask, strict=True)])
         sentence = words.sum(1) / mask.sum(1, keepdims=True)
         length = np.linalg.norm(sentence, axis=1)
         return TextFeatures(

@@ -31,6 +31,7 @@ from sureshot.models.encoders.base import (
     Images,
     TextFeatures,
     Vocabulary,
+    padded,
     read_in_batches,
     token_words,
 )
@@ -299,17 +300,6 @@ class TokenIds(NamedTuple):
     mask: Bool[np.ndarray, "texts words"]
     truncated: Bool[np.ndarray, " texts"]
 
-    def to_front(
-        self, states: Float32[np.ndarray, "texts words dim"]
-    ) -> tuple[Float32[np.ndarray, "texts real dim"], Bool[np.ndarray, "texts real"]]:
-        """States of real tokens, padding, which is zero, behind them; and which are real."""
-        counts = self.mask.sum(1)
-        real = np.arange(counts.max()) < counts[:, None]
-        words = np.zeros((*real.shape, states.shape[-1]), np.float32)
-        # Masks of both kinds are row by row, so that padding on the left moves to the end.
-        words[real] = states[self.mask]
-        return words, real
-
 
 class Tokenizer:
     """Texts to token ids, by the ``tokenizer.json`` of a model's folder.
@@ -449,7 +439,7 @@ class ClipEncoder:
 
         cut = self.tokenizer.encode(texts)
         found, states = read_in_batches(self.read_texts, _TEXTS, self.device, cut.ids)
-        words, mask = cut.to_front(states)
+        words, mask = padded([s[real] for s, real in zip(states, cut.mask, strict=True)])
         sentences = torch.from_numpy(found)
         return TextFeatures(
             sentence=torch.nn.functional.normalize(sentences, dim=-1).numpy(),

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary
+from sureshot.models.encoders.base import FrameFeatures, Images, TextFeatures, Vocabulary, padded
 
 COLOURS: dict[str, tuple[int, int, int]] = {
     "black": (0, 0, 0),
@@ -42,13 +42,11 @@ class TinyEncoder:
     def encode_texts(self, texts: Sequence[str]) -> TextFeatures:
         """One token a word, lower-cased; a colour is its own axis, another word a hashed one."""
         tokens = [text.lower().split() or [""] for text in texts]
-        lengths = np.array([len(text) for text in tokens])
-        mask = np.arange(min(lengths.max(), _MAX_WORDS)) < lengths[:, None]
-        words = np.zeros((*mask.shape, self.dim), np.float32)
-        words[mask] = [_word(w.strip(".,;:!?\"'")) for text in tokens for w in text[:_MAX_WORDS]]
+        read = [[_word(w.strip(".,;:!?\"'")) for w in text[:_MAX_WORDS]] for text in tokens]
+        words, mask = padded(list(map(np.stack, read)))
         sentence = words.sum(1)
         sentence /= np.linalg.norm(sentence, axis=1, keepdims=True)
-        truncated = lengths > _MAX_WORDS
+        truncated = np.array([len(text) > _MAX_WORDS for text in tokens])
         return TextFeatures(sentence=sentence, words=words, mask=mask, truncated=truncated)
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:

@@ -16,6 +16,7 @@ from sureshot.metrics.hubs import nearest_mean
 from sureshot.metrics.intervals import Interval, interval, mean_of
 from sureshot.metrics.ranks import text_ranks
 from sureshot.models.encoders import Encoder, TextFeatures
+from sureshot.models.encoders.base import padded
 from sureshot.models.hub_bank import Bank
 from sureshot.models.huggingface import BANK
 from sureshot.models.load import Scorer, load
@@ -161,10 +162,8 @@ def _reference(
         )
         kept.append(stored_videos(scorer, chosen))
         scores.append(bank_similarity(scorer, texts, chosen))
-    lengths = np.concatenate([videos.mask.sum(1) for videos in kept])
-    mask = np.arange(lengths.max()) < lengths[:, None]
-    frames = np.zeros((*mask.shape, texts.sentence.shape[1]), np.float32)
-    frames[mask] = np.concatenate([videos.frames[videos.mask] for videos in kept])
+    every = ((one, real) for v in kept for one, real in zip(v.frames, v.mask, strict=True))
+    frames, mask = padded([one[real] for one, real in every])
     return _halved(frames), mask, np.concatenate(scores, axis=1)
 
 

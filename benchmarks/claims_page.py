@@ -186,8 +186,8 @@ class UncertaintyScore:
 def uncertainty_scores(ranks: TableRanks) -> list[UncertaintyScore]:
     """The score of each uncertainty of each row, in the order of the rows."""
     found = []
-    for row in dict.fromkeys(ranks.rows):
-        runs = list(ranks.part(row).values())
+    for row in dict.fromkeys(row for row, _ in ranks):
+        runs = [run for (name, _), run in ranks.items() if name == row]
         for name in dict.fromkeys(name for run in runs for name in run.doubts):
             # A calibration that found itself too bad gives no percentage.
             pairs = [(run.doubts[name], run.right) for run in runs if name in run.doubts]

@@ -346,7 +346,7 @@ def ranks_of_row(ranks: TableRanks, row: str, *, fits: bool = False) -> SeedRank
     that fits a video. Of runs that did not keep them, a caption ranks first where its first hit
     fits and second elsewhere, and no video ranks at all.
     """
-    chosen = ranks.part(row)
+    chosen = {seed: run for (name, seed), run in ranks.items() if name == row}
     if not chosen:
         return None
     runs = list(chosen.values())
@@ -361,7 +361,7 @@ def ranks_of_row(ranks: TableRanks, row: str, *, fits: bool = False) -> SeedRank
 
 def knows_fits(ranks: TableRanks) -> bool:
     """Whether it is known which videos fit a caption, as in a synthetic dataset."""
-    return any(AMBIGUITY in one.doubts for one in ranks.runs)
+    return any(AMBIGUITY in one.doubts for one in ranks.values())
 
 
 def _fitting(

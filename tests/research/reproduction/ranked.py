@@ -50,13 +50,9 @@ def ranked(
     cells = [(row, seed) for seed in range(seeds) for row in rows]
     first = next(iter(rows))
     return {
-        test: TableRanks(
-            rows=tuple(row for row, _ in cells),
-            seeds=tuple(seed for _, seed in cells),
-            runs=tuple(
-                one_run(rows[row] + (away if place and row == first else 0.0), seed)
-                for row, seed in cells
-            ),
-        )
+        test: {
+            (row, seed): one_run(rows[row] + (away if place and row == first else 0.0), seed)
+            for row, seed in cells
+        }
         for place, test in enumerate(tests)
     }

@@ -21,7 +21,7 @@ from sureshot.metrics.confidence import auroc
 from sureshot.metrics.published import rows_of_table
 from sureshot.research.reproduction.page import Facts
 from sureshot.research.reproduction.plan import find_table, load_tables
-from sureshot.research.reproduction.runs import PERCENT, TableRanks, write_ranks
+from sureshot.research.reproduction.runs import PERCENT, write_ranks
 from tests.research.reproduction.ranked import one_run, ranked
 
 CLAIM = Claim(paper="X", says="more helps", table="t", more="more", less="less", printed="+1.0")
@@ -65,7 +65,7 @@ def test_what_fits_is_judged_only_where_it_is_known():
     tables = {"t": ranked({"more": 0.6, "less": 0.4})}
     fits = replace(CLAIM, metric="fits", printed="")
     assert judge_claims([fits], tables)[0].decision.verdict == "supported"
-    for run in tables["t"][""].runs:
+    for run in tables["t"][""].values():
         del run.doubts["known ambiguity"]
     assert judge_claims([fits], tables)[0].gap is None
 
@@ -153,8 +153,7 @@ def test_every_ablation_has_a_claim_and_what_cannot_be_tested_says_why():
 def page(folder, name, ranks, **facts):
     """Write the ranks of a table, and how it was made."""
     folder.mkdir(exist_ok=True)
-    cells = zip(ranks.rows, ranks.seeds, ranks.runs, strict=True)
-    write_ranks(folder / f"{name}.npz", {(row, n): {"": run} for row, n, run in cells})
+    write_ranks(folder / f"{name}.npz", {"": ranks})
     about = Facts("", "A", "B", ["Synthetic test"], "small", "3 epochs", **facts, note="Old rows.")
     write_json(folder / f"{name}.json", asdict(about))
 
@@ -175,7 +174,7 @@ def test_an_uncertainty_that_knows_scores_higher_than_noise():
 def test_a_seed_without_a_percentage_is_left_out_and_a_perfect_row_has_no_score():
     run = one_run(0.5, 0)
     sure = replace(run, doubts={**run.doubts, PERCENT: np.where(run.right, 0.1, 0.8)})
-    runs = TableRanks(("DUQ", "DUQ"), (1, 0), (one_run(0.5, 1), sure))
+    runs = {("DUQ", 1): one_run(0.5, 1), ("DUQ", 0): sure}
     found = {one.name: one for one in uncertainty_scores(runs)}
     assert found[PERCENT].auroc == [1.0] and len(found["vacuity"].auroc) == 2
     assert np.isnan(uncertainty_scores(ranked({"Bayes": 1.0}, seeds=2)[""])[0].auroc).all()
@@ -301,15 +300,15 @@ def test_the_sum_of_recalls_counts_what_fits(tmp_path):
     claim = replace(CLAIM, printed="", printed_rsum="1.0")
     assert judge_claims([claim], tables, rsum=True)[0].gap is None  # no ranks of what fits
     (old,) = tables["t"].values()
-    runs = [
-        replace(
+    runs = {
+        (row, seed): replace(
             run,
             fitting_texts=np.full(len(run.texts), 1.0 if row == "more" else 7.0),
             fitting_videos=run.videos,
         )
-        for row, run in zip(old.rows, old.runs, strict=True)
-    ]
-    known = {"t": {"": replace(old, runs=tuple(runs))}}
+        for (row, seed), run in old.items()
+    }
+    known = {"t": {"": runs}}
     (found,) = judge_claims([claim], known, rsum=True)
     assert found.decision.verdict == "supported" and found.gap.value == pytest.approx(200)
     assert found.printed == 1.0

@@ -70,7 +70,7 @@ def test_a_run_is_remembered_and_leaves_nothing_else(make, tmp_path):
     record, ranks = sorted(tmp_path.iterdir())
     assert (record.stem, ranks.name) == (run.key, f"{run.key}.npz")
     assert Run(**json.loads(record.read_text())) == run
-    (found,) = read_ranks(ranks)[""].runs
+    (found,) = read_ranks(ranks)[""].values()
     assert 100 * np.mean(found.texts <= 1) == pytest.approx(run.scores["R@1"], abs=1e-4)
     assert 100 * np.mean(found.videos <= 5) == pytest.approx(run.scores["v2t R@5"], abs=1e-4)
     assert (run.variant, run.seed, run.epoch) == ("attention", 3, 1)
@@ -289,22 +289,24 @@ def test_ranks_are_those_of_the_scores_with_two_doubts_that_any_scores_have():
 def test_a_file_gives_each_row_its_seeds_and_each_test_set_its_ranks(tmp_path):
     away = found(1, spread=[0.5] * 5)[1]
     runs = {
-        ("one", 0): {"": found(0)[1], "Flickr8k: ": away},
-        ("two", 0): {"": found(1, spread=[0.5, 1, 1, 1, 1])[1], "Flickr8k: ": away},
-        ("one", 3): {"": found(2)[1], "Flickr8k: ": away},
+        ("one", 0): found(0)[1],
+        ("two", 0): found(1, spread=[0.5, 1, 1, 1, 1])[1],
+        ("one", 3): found(2)[1],
     }
-    write_ranks(tmp_path / "table.npz", runs)
+    written = {"": runs, "Flickr8k: ": dict.fromkeys(runs, away)}
+    write_ranks(tmp_path / "table.npz", written)
     both = read_ranks(tmp_path / "table.npz")
     assert list(both) == ["", "Flickr8k: "]
     for test, read in both.items():
-        for (row, seed), ranks in runs.items():
-            same(ranks[test], read.part(row)[seed])
+        assert list(read) == list(runs)
+        for name, ranks in written[test].items():
+            same(ranks, read[name])
     one = ranks_of_row(both[""], "one")
     assert one.seeds == (0, 3)
-    assert (one.texts == np.stack([runs["one", n][""].texts for n in (0, 3)])).all()
+    assert (one.texts == np.stack([runs["one", n].texts for n in (0, 3)])).all()
     assert ranks_of_row(both[""], "three") is None
     fits = ranks_of_row(both[""], "one", fits=True).texts
-    assert ((fits == 1) == [run.right for run in both[""].part("one").values()]).all()
+    assert ((fits == 1) == [both[""]["one", n].right for n in (0, 3)]).all()
     assert read_ranks(tmp_path / "none.npz") == {}
 
 
@@ -319,9 +321,9 @@ def test_in_synthetic_data_the_first_hit_is_right_where_it_fits(tmp_path):
     assert (ranks.fitting_texts == 1).all() and (ranks.fitting_texts <= ranks.texts).all()
     assert (ranks.fitting_videos <= ranks.videos).all() and len(ranks.fitting_videos)
     before = replace(ranks, fitting_texts=None, fitting_videos=None)
-    write_ranks(tmp_path / "t.npz", {("a", 0): {"": ranks}, ("a", 1): {"": before}})
+    write_ranks(tmp_path / "t.npz", {"": {("a", 0): ranks, ("a", 1): before}})
     both = read_ranks(tmp_path / "t.npz")[""]
-    kept, older = both.runs
+    kept, older = both.values()
     assert (kept.fitting_videos == ranks.fitting_videos).all() and older.fitting_texts is None
     fits = ranks_of_row(both, "a", fits=True)
     assert (fits.texts[1] == 1).all() and np.isnan(fits.videos[1]).all()

@@ -243,7 +243,7 @@ def draw_rows(table: Table, runs: Sequence[Run], tests: Sequence[str]) -> "Figur
 
 def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
     """Recalls of the captions of some of the test videos, in Markdown; all videos are searched."""
-    chosen, first = set(ids), ranks.runs[0]
+    chosen, first = set(ids), next(iter(ranks.values()))
     kept = np.array([query.rsplit("#", 1)[0] in chosen for query in first.queries])
     if not kept.any():
         example = first.queries[0].rsplit("#", 1)[0]
@@ -260,8 +260,8 @@ def unshared_lines(ranks: TableRanks, ids: Sequence[str]) -> list[str]:
         "| | R@1 | R@5 | R@10 |",
         "|---|---|---|---|",
     ]
-    for row in dict.fromkeys(ranks.rows):
-        runs = ranks.part(row).values()
+    for row in dict.fromkeys(row for row, _ in ranks):
+        runs = [run for (name, _), run in ranks.items() if name == row]
         cells = [
             spread([float(100 * np.mean(run.texts[kept] <= k)) for run in runs]) for k in (1, 5, 10)
         ]

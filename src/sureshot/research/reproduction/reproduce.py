@@ -44,6 +44,7 @@ from sureshot.research.reproduction.runs import (
     RUNS,
     PlannedRun,
     Run,
+    RunRanks,
     digest,
     kept_captions,
     perform,
@@ -233,17 +234,18 @@ class _Reproducer:
     def page(self, page: Table, table: Table, target: Target, runs: Sequence[Run]) -> list[Path]:
         """Write the page of a table, and the ranks of all its runs into one file."""
         _refuse_different_tests(runs, self.folder)
-        ranks, ranked = {}, []
+        ranks: dict[str, dict[tuple[str, int], RunRanks]] = {}
+        ranked = []
         for run in runs:
             read = read_ranks(self.folder / RUNS / f"{run.key}.npz")
-            if read:  # a row of post-processed scores has none
-                ranks[run.variant, run.seed] = {test: one.runs[0] for test, one in read.items()}
-                ranked.append(run)
+            for test, (one,) in ((test, of.values()) for test, of in read.items()):
+                ranks.setdefault(test, {})[run.variant, run.seed] = one
+            ranked += [run] if read else []  # a row of post-processed scores has none
         kept, more = self.folder / f"{page.name}.npz", list[str]()
         write_ranks(kept, ranks, ranked)
         if target.data.unshared is not None:
             ids = read_lines(self.data.resolve(target.data.unshared))
-            more = unshared_lines(next(iter(read_ranks(kept).values())), ids)
+            more = unshared_lines(next(iter(ranks.values())), ids)
         splits, plan = self.data.splits(target.data), self.data.plan
         recipes = [run.recipe for run in planned_runs(table, target, 1, self.data)]
         trained = [recipe.encoder.tuned for recipe in recipes]

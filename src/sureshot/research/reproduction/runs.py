@@ -142,7 +142,8 @@ def perform(planned: PlannedRun, folder: Path, progress: Progress | None = None)
         fitted = train_run(planned, place, notes)
         if rank() == 0:
             run, ranks = _test(planned, place, fitted, notes)
-            write_ranks(folder / f"{key}.npz", {(variant.name, run.seed): ranks})
+            own = {test: {(variant.name, run.seed): one} for test, one in ranks.items()}
+            write_ranks(folder / f"{key}.npz", own)
             write_json(record, asdict(replace(run, data=captions, warnings=notes.lines)))
             for left in folder.glob(f"{key}-*.run"):  # of other captions too
                 shutil.rmtree(left, ignore_errors=True)
@@ -308,12 +309,12 @@ def unpack_runs(folder: Path) -> None:
     for path in sorted(folder.glob("*.npz")):
         runs = _runs_of(path)
         ranks = read_ranks(path) if runs else {}
-        for number, run in enumerate(runs):
-            record = folder / RUNS / f"{run.key}.json"
+        for run in runs:
+            record, name = folder / RUNS / f"{run.key}.json", (run.variant, run.seed)
             if not record.exists():
-                own = {test: of.runs[number] for test, of in ranks.items()}
                 record.parent.mkdir(exist_ok=True)
-                write_ranks(record.with_suffix(".npz"), {(run.variant, run.seed): own})
+                own = {test: {name: of[name]} for test, of in ranks.items()}
+                write_ranks(record.with_suffix(".npz"), own)
                 write_json(record, asdict(run))
 
 
@@ -425,48 +426,31 @@ def first_hit_percentages(
     return card.p_first(scores)
 
 
-@dataclass(frozen=True, slots=True)
-class TableRanks:
-    """The ranks of all runs of a table on one test set, with the row and the seed of each."""
-
-    rows: tuple[str, ...]
-    seeds: tuple[int, ...]
-    runs: tuple[RunRanks, ...]
-
-    def part(self, row: str) -> dict[int, RunRanks]:
-        """The runs of a row by their seed."""
-        found = zip(self.rows, self.seeds, self.runs, strict=True)
-        return {seed: one for name, seed, one in found if name == row}
-
-
+TableRanks = Mapping[tuple[str, int], RunRanks]  # of all runs on one test set, by row and seed
 _FITTING = ("fitting_texts", "fitting_videos")
 
 
-def write_ranks(
-    path: Path,
-    runs: Mapping[tuple[str, int], Mapping[str, RunRanks]],
-    results: Sequence[Run] = (),
-) -> None:
-    """Write ranks by row and seed, then by how scores begin; and results, for `unpack_runs`."""
-    tests = list(dict.fromkeys(test for one in runs.values() for test in one))
+def write_ranks(path: Path, ranks: Mapping[str, TableRanks], results: Sequence[Run] = ()) -> None:
+    """Write the ranks of runs by how scores on a test set begin; and results, for `unpack_runs`."""
+    named = next(iter(ranks.values()), {})
     arrays: dict[str, Any] = {
-        "rows": np.array([row for row, _ in runs]),
-        "seeds": np.array([seed for _, seed in runs]),
-        "tests": np.array(tests),
+        "rows": np.array([row for row, _ in named]),
+        "seeds": np.array([seed for _, seed in named]),
+        "tests": np.array(list(ranks)),
     }
     if results:
         arrays["runs"] = np.array([json.dumps(asdict(run)).encode() for run in results])
-    for number, test in enumerate(tests):
-        parts = [one[test] for one in runs.values()]
+    for number, of in enumerate(ranks.values()):
+        parts = [of[name] for name in named]
         arrays[f"{number} queries"] = np.array(parts[0].queries)
         arrays[f"{number} owner"] = parts[0].owner.astype(np.int32)
         for name in ("texts", "videos", *_FITTING):  # 0 where a run has none
             found = [getattr(one, name) for one in parts]
             if any(ranks is not None for ranks in found):
                 nothing = np.zeros_like(getattr(parts[0], name.removeprefix("fitting_")))
-                ranks = np.stack([nothing if one is None else one for one in found])
+                every = np.stack([nothing if one is None else one for one in found])
                 # Ties have half ranks.
-                arrays[f"{number} {name}"] = np.round(2 * ranks).astype(np.uint32)
+                arrays[f"{number} {name}"] = np.round(2 * every).astype(np.uint32)
         arrays[f"{number} first"] = np.stack([one.first for one in parts]).astype(np.uint16)
         arrays[f"{number} right"] = np.stack([one.right for one in parts])
         for name in dict.fromkeys(name for one in parts for name in one.doubts):
@@ -483,9 +467,9 @@ def read_ranks(path: Path) -> dict[str, TableRanks]:
         return {}
     with np.load(path, allow_pickle=False) as file:
         held = {name: file[name] for name in file.files}
-    rows, seeds = tuple(held["rows"].tolist()), tuple(held["seeds"].tolist())
+    named = list(zip(held["rows"].tolist(), held["seeds"].tolist(), strict=True))
     return {
-        test: TableRanks(rows, seeds, tuple(_ranks(held, number, run) for run in range(len(rows))))
+        test: {name: _ranks(held, number, run) for run, name in enumerate(named)}
         for number, test in enumerate(held["tests"].tolist())
     }
 

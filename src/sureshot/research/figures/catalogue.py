@@ -130,21 +130,13 @@ def listing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that was drawn.
+    """A figure that was drawn."""
 
-    Attributes:
-        figure: name of the figure.
-        model: model and split, in words.
-        numbers: the numbers that are drawn, as JSON holds them.
-        files: the pictures that were written.
-        compare_with: second model in words; None without one.
-    """
-
-    figure: str
-    model: str
-    numbers: Numbers
+    figure: str  # its name
+    model: str  # and split, in words
+    numbers: Numbers  # that are drawn, as JSON holds them
     files: tuple[Path, ...]
-    compare_with: str | None = None
+    compare_with: str | None = None  # second model in words
 
     def text(self) -> str:
         """The files, one per line."""

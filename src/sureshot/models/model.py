@@ -27,22 +27,15 @@ from sureshot.settings import Ranged, Within
 
 @dataclass(frozen=True, slots=True)
 class StemConfig(Ranged):
-    """How features reach a system.
-
-    Attributes:
-        kind: ``none`` passes the encoder's vectors on, ``linear`` maps them to ``width``.
-        dropout: share of the input features set to zero while training.
-        backbone: whether a frame's backbone features are read, too.
-        words: whether word tokens are mapped as well; a system that reads none saves the weights.
-    """
+    """How features reach a system: ``linear`` maps the encoder's vectors, ``none`` passes them."""
 
     key: ClassVar[str] = "stem"
 
     kind: Literal["none", "linear"] = "none"
-    width: Annotated[int, Within(1, 100_000)] = 512
-    dropout: Annotated[float, Within(0, 0.99)] = 0.3
-    backbone: bool = True
-    words: bool = True
+    width: Annotated[int, Within(1, 100_000)] = 512  # that a linear stem maps to
+    dropout: Annotated[float, Within(0, 0.99)] = 0.3  # share of the input features, in training
+    backbone: bool = True  # whether a frame's backbone features are read, too
+    words: bool = True  # whether word tokens are mapped; a system that reads none saves weights
 
 
 class Stem(nn.Module):

@@ -142,39 +142,28 @@ class System(nn.Module):
     """A retrieval system; one paper each in this package.
 
     Attributes:
-        Config: dataclass of its settings, the table ``[system]`` of a recipe.
-        weights: factor of each named loss in the objective.
-        contrasts: the losses that tell right pairs from wrong ones, with which DVTR may do away.
-        reads_words: whether it reads word tokens, which a stem may leave out.
-        passes: how often training goes through the data in an epoch.
-        vector_width: length of `text_vectors` and `video_vectors`; None is that of the tokens.
-        vector_code: name of these vectors among the codes; None is ``sentence`` and ``video``.
-        reads_experts: whether it reads features that were extracted beforehand.
         searches: whether an index can be searched with it: it reads frames alone of a video, and
             its vectors are in their space.
         frozen: what stays as it is of a CLIP that is trained with the system, as in the released
             code: ``nothing``, the map of ``patches``, or all ``embeddings`` of words, patches and
             places with the layer norm behind them.
-        cells: which patches of a frame it reads, where the stem leaves any.
-        shares_scale: whether the logit scale is CLIP's, and trained at CLIP's rate.
-        reads_truth: whether it is an oracle, see `sureshot.models.losses.debiased`.
-        trains_spread: whether the spreads of its Gaussians are trained, and not their means alone.
     """
 
-    Config: ClassVar[type[Any]]
-    weights: Mapping[str, float] = {"similarity": 1.0}
+    Config: ClassVar[type[Any]]  # dataclass of its settings, the table ``[system]`` of a recipe
+    weights: Mapping[str, float] = {"similarity": 1.0}  # of each named loss in the objective
+    # Losses that tell right pairs from wrong ones, with which DVTR may do away.
     contrasts: frozenset[str] = frozenset({"similarity"})
-    reads_words = True
-    passes = 1
-    vector_width: int | None = None
-    vector_code: str | None = None
-    reads_experts = False
+    reads_words = True  # which a stem may leave out
+    passes = 1  # through the data in an epoch
+    vector_width: int | None = None  # of `text_vectors`, `video_vectors`; None is that of tokens
+    vector_code: str | None = None  # their name among codes; None is ``sentence`` and ``video``
+    reads_experts = False  # features that were extracted beforehand
     searches = True
     frozen: Frozen = "nothing"
-    cells: Cells = "none"
-    shares_scale = True
-    reads_truth = False
-    trains_spread = True
+    cells: Cells = "none"  # that it reads, where the stem leaves any
+    shares_scale = True  # whether the logit scale is CLIP's, and trained at CLIP's rate
+    reads_truth = False  # whether it is an oracle, see `sureshot.models.losses.debiased`
+    trains_spread = True  # the spreads of its Gaussians, and not their means alone
 
     @classmethod
     def from_settings(

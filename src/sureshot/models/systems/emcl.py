@@ -90,20 +90,14 @@ class EmclConfig(SystemConfig):
 
 
 class Emcl(TemporalSystem):
-    """EMCL-Net.
-
-    Attributes:
-        start: where a batch begins: the row of M in ``released``, the shares otherwise.
-        projector: P over the batches so far.
-        batches: how many there were.
-    """
+    """EMCL-Net."""
 
     Config = EmclConfig
 
     config: EmclConfig
-    start: Tensor
-    projector: Tensor
-    batches: Tensor
+    start: Tensor  # where a batch begins: the row of M in ``released``, the shares otherwise
+    projector: Tensor  # P over the batches so far
+    batches: Tensor  # how many there were
 
     def __init__(self, config: EmclConfig, width: int) -> None:
         super().__init__(config, width)

@@ -181,20 +181,14 @@ class ExpertSystem(System):
 
 
 class HiT(ExpertSystem):
-    """HiT.
-
-    Attributes:
-        banks: keys by level, side and slot; only the first ``min(stored, bank)`` slots count.
-        stored: keys of either side stored so far; the next one takes the slot of this number,
-            modulo the size of a bank.
-    """
+    """HiT."""
 
     Config = HitConfig
 
     vector_code = "semantic"
 
-    banks: Float[Tensor, "levels sides bank dim"]
-    stored: Tensor
+    banks: Float[Tensor, "levels sides bank dim"]  # keys; the first ``min(stored, bank)`` count
+    stored: Tensor  # keys of either side so far; the next one's slot, modulo the size of a bank
 
     config: HitConfig
 

@@ -222,19 +222,12 @@ class ValidationRecipe(SplitRecipe):
 class Recipe(RecipeFile):
     """One training run.
 
-    Attributes:
-        train: sets that are trained on together.
-        system: ``name`` of the system and its own settings.
-        val: the set a checkpoint is chosen on.
-        hold_out: videos taken out of the first training set to choose a checkpoint on, drawn by
-            the seed; for data sets that have no validation set.
-        encoder: what sees texts and frames.
-        stem: map from the encoder's space to the system's.
-        training: how weights are fitted.
+    ``hold_out`` is how many videos are taken out of the first training set to choose a checkpoint
+    on, drawn by the seed; for data sets that have no validation set.
     """
 
-    train: tuple[SplitRecipe, ...]
-    system: Mapping[str, object]
+    train: tuple[SplitRecipe, ...]  # trained on together
+    system: Mapping[str, object]  # its ``name`` and its own settings
     val: ValidationRecipe | None = None
     hold_out: int = 0
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)

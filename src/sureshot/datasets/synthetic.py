@@ -110,10 +110,6 @@ class SyntheticOptions(Ranged):
         common: chance of each scene but one of a video to be one of eight scenes that many videos
             share, 0 to 1. A caption about such a scene fits other videos too: these are the false
             negatives of a batch.
-        noise: share of captions in which one fact is wrong.
-        fewest: least number of scenes of a video, 1 to 4.
-        most: largest number of scenes of a video, 1 to 4.
-        seed: everything follows from it.
     """
 
     key: ClassVar[str] = "options"
@@ -125,10 +121,10 @@ class SyntheticOptions(Ranged):
     ambiguity: Annotated[float, Within(0, 1)] = 0.4
     whole: Annotated[float, Within(0, 1)] = 0.0
     common: Annotated[float, Within(0, 1)] = 0.3
-    noise: Annotated[float, Within(0, 1)] = 0.0
-    fewest: Annotated[int, Within(1, _MOST)] = 2
-    most: Annotated[int, Within(1, _MOST)] = _MOST
-    seed: Annotated[int, Within(0, 2**63 - 1)] = 0
+    noise: Annotated[float, Within(0, 1)] = 0.0  # share of captions in which one fact is wrong
+    fewest: Annotated[int, Within(1, _MOST)] = 2  # least number of scenes of a video, 1 to 4
+    most: Annotated[int, Within(1, _MOST)] = _MOST  # largest number of scenes of a video, 1 to 4
+    seed: Annotated[int, Within(0, 2**63 - 1)] = 0  # everything follows from it
 
     def __post_init__(self) -> None:
         """Refuse values out of range and what does not go together."""

@@ -98,8 +98,6 @@ class CeConfig(SystemConfig):
         experts: names of those that take part; None are all there are: the parts of the encoder
             that the stem passes on and what was extracted beforehand.
         aggregation: how an expert's tokens become one vector: their ``mean``, or ``netvlad``.
-        clusters: centres of NetVLAD.
-        gating: whether experts gate each other.
         gate: how they do: as ``released`` or as ``printed``.
         weighting: whether the text says how much each expert counts; all count the same otherwise.
         margin: how far the loss wants the score of a matched pair above that of any other.
@@ -108,8 +106,8 @@ class CeConfig(SystemConfig):
     experts: tuple[str, ...] | None = None
     width: Annotated[int | None, Within(1, 100_000)] = None
     aggregation: Literal["mean", "netvlad"] = "mean"
-    clusters: Annotated[int, Within(1, 10_000)] = 8
-    gating: bool = True
+    clusters: Annotated[int, Within(1, 10_000)] = 8  # centres of NetVLAD
+    gating: bool = True  # whether experts gate each other
     gate: Literal["released", "printed"] = "released"
     weighting: bool = True
     margin: Annotated[float, Within(0, 2)] = 0.2

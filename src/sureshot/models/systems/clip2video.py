@@ -59,7 +59,6 @@ class Clip2VideoConfig(SystemConfig):
         share: w, what the alignment counts in loss and score.
         layers: blocks of the transformer over frames and changes. The transformers over the changes
             alone and within the alignment have one block.
-        longest: most frames the transformers can place.
     """
 
     difference: bool = True
@@ -68,7 +67,7 @@ class Clip2VideoConfig(SystemConfig):
     centres: Annotated[int, Within(1, 1000)] = 5
     layers: Annotated[int, Within(1, 100)] = 4
     heads: Annotated[int, Within(1, 1000)] = 8
-    longest: Annotated[int, Within(1, 100_000)] = 77
+    longest: Annotated[int, Within(1, 100_000)] = 77  # most frames the transformers can place
     scale: Scale = None
 
 

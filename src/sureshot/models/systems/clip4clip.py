@@ -23,13 +23,12 @@ class Clip4ClipConfig(SystemConfig):
     Attributes:
         temporal: ``mean`` (meanP of the paper) or ``transformer`` (seqTransf).
         heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
-        longest: most frames the transformer can place.
     """
 
     temporal: Literal["mean", "transformer"] = "mean"
     layers: Annotated[int, Within(1, 100)] = 4
     heads: Annotated[int, Within(1, 1000)] = 8
-    longest: Annotated[int, Within(1, 100_000)] = 77
+    longest: Annotated[int, Within(1, 100_000)] = 77  # most frames the transformer can place
     scale: Scale = None
 
 

@@ -104,38 +104,31 @@ class DuqConfig(SystemConfig):
     Attributes:
         pooling: how the feature branch pools frames (supplement, table 3).
         dropout: share of the cross-attention pooling's last layer that training drops.
-        similarity_evidence: whether :math:`L_S^U` is on.
         distance: how Gaussians are compared in training (supplement, table 6); None is the
             mode's own, ``mean`` over all pairs of samples in well-posed mode and ``boundary`` as
             printed. ``means`` compares means only and leaves spreads alone, in training and in the
             score: with ``distance_evidence`` off, a control with as many parameters.
-        distance_loss: whether :math:`L_D` is on.
-        distance_evidence: whether :math:`L_D^U` is on.
         spread: how wide items are: as ``learned``, or in training as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`; its score compares means.
-        samples: K, embeddings drawn of each item in training.
-        evidence: function from similarity to evidence (supplement, table 4).
         aggregation: ``attention`` over the tokens, or ``pie`` as in the first released code.
-        closeness: w, weight of 1 - d in a well-posed score.
-        gamma: both gammas of the printed re-ranking.
     """
 
     mode: Literal["well_posed", "paper"] = "well_posed"
     pooling: Pooling = "cross_attention"
     dropout: Annotated[float, Within(0, 0.99)] = 0.3
-    similarity_evidence: bool = True
+    similarity_evidence: bool = True  # whether L_S^U is on
     distance: Distance | None = None
-    distance_loss: bool = True
-    distance_evidence: bool = True
+    distance_loss: bool = True  # whether L_D is on
+    distance_evidence: bool = True  # whether L_D^U is on
     spread: Literal["learned", "oracle"] = "learned"
-    samples: Annotated[int, Within(1, 100)] = 7
-    evidence: EvidenceKind = "relu"
+    samples: Annotated[int, Within(1, 100)] = 7  # K, embeddings drawn of each item in training
+    evidence: EvidenceKind = "relu"  # function from similarity to evidence (supplement, table 4)
     kappa: Annotated[float | None, Within(1e-6, 1e6)] = None
     aggregation: Aggregation = "attention"
     alpha: Annotated[float, Within(0, 1000)] = 0.1
     beta: Annotated[float, Within(0, 1000)] = 1e-4
-    closeness: Annotated[float, Within(0, 1000)] = 0.5
-    gamma: Annotated[float, Within(0, 1000)] = 0.1
+    closeness: Annotated[float, Within(0, 1000)] = 0.5  # w, weight of 1 - d in a well-posed score
+    gamma: Annotated[float, Within(0, 1000)] = 0.1  # both gammas of the printed re-ranking
     scale: Scale = None
 
     @property

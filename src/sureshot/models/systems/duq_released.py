@@ -188,16 +188,14 @@ class DuqReleasedConfig(SystemConfig):
 
     Attributes:
         heads: attention heads of the transformer; CLIP's text network has one for 64 numbers.
-        samples: K, embeddings of each item.
-        longest: most frames the transformer can place.
     """
 
     layers: Annotated[int, Within(1, 100)] = 4
     heads: Annotated[int, Within(1, 1000)] = 8
-    samples: Annotated[int, Within(1, 100)] = 10
+    samples: Annotated[int, Within(1, 100)] = 10  # K, embeddings of each item
     alpha: Annotated[float, Within(0, 1000)] = 0.1
     beta: Annotated[float, Within(0, 1000)] = 1e-4
-    longest: Annotated[int, Within(1, 100_000)] = 77
+    longest: Annotated[int, Within(1, 100_000)] = 77  # most frames the transformer can place
     scale: Scale = None
 
 

@@ -99,13 +99,10 @@ class DvtrConfig(SystemConfig):
             ``oracle``, a single pass with 0 for the captions that do fit, known for synthetic data.
         divergence: distance of matched Gaussians while they learn: ``wasserstein`` or ``kl``.
         samples: K, drawn of each item in ``paper`` mode and by ``pcme``.
-        margin: lambda of the triplet loss.
         temperature: tau of the contrastive loss; None is 0.07 as printed and the system's own,
             learned scale in ``well_posed``.
         negatives: whether the triplet loss takes the ``mean`` of its negatives or the ``hardest``.
-        floor: least eta in ``well_posed``.
         smoothing: share of doubt in the labels that eta learns from in ``well_posed``.
-        alternate: whether the two parts learn in two passes; else in every step.
     """
 
     base: Mapping[str, Any] = field(default_factory=lambda: {"name": "clip4clip"})
@@ -114,12 +111,12 @@ class DvtrConfig(SystemConfig):
     uncertainty: Uncertainty = "wasserstein"
     divergence: Divergence = "wasserstein"
     samples: Annotated[int, Within(1, 100)] = 7
-    margin: Annotated[float, Within(0, 10)] = 0.5
+    margin: Annotated[float, Within(0, 10)] = 0.5  # lambda of the triplet loss
     temperature: Annotated[float | None, Within(0.01, 100)] = None
     negatives: Literal["mean", "hardest"] = "mean"
-    floor: Annotated[float, Within(0, 1)] = 0.05
+    floor: Annotated[float, Within(0, 1)] = 0.05  # least eta in ``well_posed``
     smoothing: Annotated[float, Within(0, 1)] = 0.1
-    alternate: bool = True
+    alternate: bool = True  # whether the two parts learn in two passes; else in every step
 
 
 class Dvtr(System):

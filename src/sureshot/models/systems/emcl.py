@@ -65,27 +65,24 @@ class EmclConfig(SystemConfig):
     Attributes:
         temporal: what frames pass through first: a ``transformer`` as CLIP4Clip's, or nothing
             (``mean``).
-        subspaces: K.
-        rounds: T, of expectation and maximisation in each batch.
         sharpness: sigma; None is 1 in ``released`` and 0.1, of cosines, in ``well_posed``.
         beta: weight of what the subspaces say; None is 3 in ``released`` and 1 otherwise.
         momentum: share of what earlier batches found that is kept at each step.
         temperature: what agreements of a text with frames are divided by; None is 3, of inner
             products, in ``released``, and 0.03, of cosines, in ``well_posed``.
-        longest: most frames the transformer can place.
     """
 
     mode: Literal["well_posed", "released"] = "well_posed"
     temporal: Literal["mean", "transformer"] = "transformer"
-    subspaces: Annotated[int, Within(1, 10_000)] = 32
-    rounds: Annotated[int, Within(1, 1000)] = 9
+    subspaces: Annotated[int, Within(1, 10_000)] = 32  # K
+    rounds: Annotated[int, Within(1, 1000)] = 9  # T, of expectation and maximisation in each batch
     sharpness: Annotated[float | None, Within(1e-3, 1e6)] = None
     beta: Annotated[float | None, Within(0, 1000)] = None
     momentum: Annotated[float, Within(0, 1)] = 0.9
     temperature: Annotated[float | None, Within(1e-3, 1e6)] = None
     layers: Annotated[int, Within(1, 100)] = 4
     heads: Annotated[int, Within(1, 1000)] = 8
-    longest: Annotated[int, Within(1, 100_000)] = 77
+    longest: Annotated[int, Within(1, 100_000)] = 77  # most frames the transformer can place
     scale: Scale = None
 
 

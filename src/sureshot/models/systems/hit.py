@@ -73,8 +73,6 @@ class HitConfig(SystemConfig):
         longest: most words and frames, or rows of all experts, the transformers can place.
         momentum: share of its old weights that a slow copy keeps at each step.
         bank: keys that each memory bank holds; 0 has none, and keys of the batch alone count.
-        feature_weight: w_f.
-        semantic_weight: w_s.
         feature_share: what the cosine of the feature level counts in the score, 0 to 1; that of
             the semantic level counts the rest.
         scale: first value of the logit scale; 1 / 0.07 as in MoCo.
@@ -86,8 +84,8 @@ class HitConfig(SystemConfig):
     longest: Annotated[int, Within(1, 100_000)] = 77
     momentum: Annotated[float, Within(0, 1)] = 0.995
     bank: Annotated[int, Within(0, 10_000_000)] = 4096
-    feature_weight: Annotated[float, Within(0, 1000)] = 1.0
-    semantic_weight: Annotated[float, Within(0, 1000)] = 1.0
+    feature_weight: Annotated[float, Within(0, 1000)] = 1.0  # w_f
+    semantic_weight: Annotated[float, Within(0, 1000)] = 1.0  # w_s
     feature_share: Annotated[float, Within(0, 1)] = 0.5
     scale: Annotated[float, Within(0.01, 100)] = 1 / 0.07
 

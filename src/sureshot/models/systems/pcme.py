@@ -74,12 +74,10 @@ class PcmeConfig(SystemConfig):
         samples: K, embeddings of an item; drawn in training, fixed in the match probability.
         experts: names of extracted features that are read in place of the frames; none are the
             frames.
-        doubled: the sigmoid of the released code, that of twice the logit.
         weighing: the ``sum`` of all pairs as in the released code, or ``balanced`` between matched
             pairs and others.
         uniformity: weight of the loss that spreads samples; 10 where the released code has it on.
             That goes with ``sum``; with ``balanced`` it is most of the loss.
-        beta: weight of the divergence from the prior.
         scale: first value of a, the steepness in the distance.
         shift: first value of b; a pair of samples matches with probability 1/2 at b / a.
     """
@@ -88,10 +86,10 @@ class PcmeConfig(SystemConfig):
     score: Score = "distance"
     samples: Annotated[int, Within(1, 100)] = 7
     experts: tuple[str, ...] = ()
-    doubled: bool = False
+    doubled: bool = False  # the sigmoid of the released code, that of twice the logit
     weighing: Weighing = "sum"
     uniformity: Annotated[float, Within(0, 1000)] = 0.0
-    beta: Annotated[float, Within(0, 1000)] = 1e-5
+    beta: Annotated[float, Within(0, 1000)] = 1e-5  # weight of the divergence from the prior
     scale: Annotated[float, Within(0.01, 100)] = 15.0
     shift: Annotated[float, Within(-1000, 1000)] = 15.0
 

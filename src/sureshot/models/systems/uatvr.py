@@ -89,7 +89,6 @@ class UatvrConfig(SystemConfig):
         adaptation: whether learned tokens are appended (DSA). Without them the transformer over the
             tokens stays, as in the paper's baseline.
         video_tokens: C_v, learned tokens of a video; None is 2 in ``released`` and 3 otherwise.
-        text_tokens: C_t, learned tokens of a text.
         layers: blocks of the transformer that texts and videos share.
         interaction: ``mean`` of the tokens' best similarities as in equation 8, or ``weighted`` by
             a small network as in the released code and in the parameters that table 2 counts.
@@ -100,10 +99,8 @@ class UatvrConfig(SystemConfig):
             ``means``: no samples and no spreads, the means of matched items find each other. That
             is the control that tells what a second loss is worth from what uncertainty is. None is
             ``mil_nce_averaged`` in ``released`` and ``mil_nce`` otherwise.
-        divergence: whether Gaussians that are matched are also held near a prior (KL).
         spread: how wide items are: as ``learned``, or as an ``oracle`` reads them, see
             `sureshot.models.losses.debiased`. The control that must help if spreads can.
-        samples: K, embeddings drawn of each item in training.
         frames: frames of a video in training. A CLIP's text positions after so many are what the
             learned tokens of a video start from, as in the released code.
         longest: most words and frames the transformer can place.
@@ -112,15 +109,15 @@ class UatvrConfig(SystemConfig):
     mode: Literal["well_posed", "paper", "released"] = "well_posed"
     adaptation: bool = True
     video_tokens: Annotated[int | None, Within(0, 1000)] = None
-    text_tokens: Annotated[int, Within(0, 1000)] = 2
+    text_tokens: Annotated[int, Within(0, 1000)] = 2  # C_t, learned tokens of a text
     layers: Annotated[int, Within(1, 100)] = 4
     heads: int = 8
     interaction: Literal["mean", "weighted"] = "weighted"
     include_special: bool = True
     matching: Matching | None = None
-    divergence: bool = True
+    divergence: bool = True  # whether Gaussians that are matched are also held near a prior (KL)
     spread: Literal["learned", "oracle"] = "learned"
-    samples: Annotated[int, Within(1, 100)] = 7
+    samples: Annotated[int, Within(1, 100)] = 7  # K, embeddings drawn of each item in training
     alpha: Annotated[float, Within(0, 1000)] = 1e-2
     beta: Annotated[float, Within(0, 1000)] = 1e-4
     frames: Annotated[int, Within(1, 100_000)] = 12

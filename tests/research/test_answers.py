@@ -127,6 +127,15 @@ def test_every_system_keeps_its_losses_and_their_weights(form):
     assert made.weights["answer"] == 1
 
 
+def test_what_a_system_reads_and_advises_holds_where_it_learns_to_answer():
+    reading = shaken("duq_released")
+    inner = Model(Stem(StemConfig(), Sizes(WIDTH, CHANNELS)), reading)
+    assert AnswerModel(inner, head()).cells == inner.cells == "whole"
+    keeping = shaken("hit")
+    assert Answering(keeping, head()).advice(3) == keeping.advice(3) != ""
+    assert Answering(keeping, head(), 0.0).advice(3) == ""  # it learns nothing of its own
+
+
 @every
 def test_on_every_system_an_answer_needs_question_and_video_and_no_other_pair(form):
     inner = Model(Stem(StemConfig(), Sizes(WIDTH, CHANNELS)), shaken(form))

@@ -122,7 +122,11 @@ class Answering(System):
         self.weights: Mapping[str, float] = merged(
             {"answer": 1.0}, {name: system_weight * weight for name, weight in kept.items()}
         )
-        self._keeps_losses = bool(kept)
+        self._keeps_losses, self.cells = bool(kept), retrieval.cells
+
+    def advice(self, videos: int) -> str:
+        """That about the system, if it learns."""
+        return self.retrieval.advice(videos) if self._keeps_losses else ""
 
     def after_step(self) -> None:
         """What is due after each step of the system."""

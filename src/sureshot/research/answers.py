@@ -175,11 +175,9 @@ def head_of(model: Model, answers: int, config: HeadConfig) -> AnswerHead:
 
 
 class AnswerModel(Model):
-    """An encoder's features in, answers out.
+    """An encoder's features in, answers out, from the codes of a model of retrieval.
 
-    Args:
-        retrieval: the model whose codes are read.
-        frozen: train the head alone; the model stays as it is, its dropout off and without losses.
+    If ``frozen``, only the head is trained; the model stays as it is, without dropout and losses.
     """
 
     system: Answering

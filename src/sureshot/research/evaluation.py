@@ -237,17 +237,10 @@ def evaluate(
         model: folder of a checkpoint, or an encoder's name.
         data: name of the data set, see `sureshot.datasets.load_split`; so are ``root``, ``split``,
             ``protocol``, ``videos``, ``ids`` and ``label``.
-        root: folder or file of its annotations.
-        split: ``test``, ``val`` or ``train``.
-        protocol: reading of the data set; None is the usual one.
-        videos: folder of the videos; None looks in the usual folders below ``root``.
-        ids: file that names videos of the split, one a line; the others are left out.
-        label: what results on such a part are called.
         experts: folder of features extracted beforehand, for a model that was trained on some.
         frames: frames sampled from each video; None is as many as the model was trained with.
         post: corrections to show after the raw scores, of `POST`.
-        gamma: weight of the uncertainty in ``duq_printed`` and ``duq_candidates``, 0.1 in DUQ's
-            paper.
+        gamma: weight of the uncertainty in ``duq_printed`` and ``duq_candidates``; 0.1 in print.
         bank: training captions that ``qb_norm``, ``nnn`` and ``duq_candidates`` look at, at most.
         against: methods whose printed rows are shown; ``published`` is all of them.
         trec: folder for ``run.txt`` and ``qrels.txt``.
@@ -259,7 +252,6 @@ def evaluate(
             Generalized Moment Retrieval, see `sureshot.research.absence`.
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
-        progress: hears how far the work is.
     """
     _check_arguments(data, post, against, gamma, bank)
     gamma, bank = 0.1 if gamma is None else gamma, bank or 2000

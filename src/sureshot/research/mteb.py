@@ -155,8 +155,7 @@ def load(
         card: file of the calibration; None is the one that a search takes.
         prior: share of the queries whose video is there; None is that of the card, one half. Every
             query of a benchmark has its video: 1 says so.
-        device: torch device; None takes a GPU where there is one.
-        cache: folder of encoded features; None is one in the user's cache folder.
+        cache: as of `sureshot.research.evaluation.evaluate`, and so is ``device``.
     """
     _require_mteb()
     scorer = load_model(name, device)

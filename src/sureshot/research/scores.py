@@ -208,7 +208,6 @@ def candidate_scores(
     tested videos, for want of a bank of others.
 
     Args:
-        scores: raw scores, cosines or alike.
         bank: raw scores of captions that are not tested, such as those of training.
     """
     both = _by_candidate(scores, bank, gamma), _by_candidate(scores.T, scores.T, gamma).T

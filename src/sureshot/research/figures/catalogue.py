@@ -187,8 +187,7 @@ def plot(
         seed: of the queries that are shown.
         compare_with: a second model, for ``matrices`` and ``tokens``.
         after: second score of ``rerank``; None is the model's own.
-        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is
-            2000.
+        bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is 2000.
     """
     names = [models] if isinstance(models, str | Path) else list(models)
     if figure not in FIGURES:

@@ -74,8 +74,7 @@ class TrainState:
     Args:
         config: ``workers`` and ``metric`` are for those who make pairs and score.
         encoder: network that is trained too, if ``pairs`` compute tokens with it.
-        labels: codes of pairs for losses that want more than which text belongs to which
-            video; they join the codes of the texts.
+        labels: codes of pairs for losses that want more than which text belongs to which video.
         fixed: more settings that must not change within a run, such as those of the system.
     """
 
@@ -265,7 +264,6 @@ def fit(
         save: writes the model into an empty folder, given the epochs done and the score.
         validate: score of the model on the validation set, higher is better; called without
             gradients after each epoch. Never give it a set that is tested on.
-        metric: name of that score.
     """
     done, every = run.begin(folder, resume), run.config.save_every
     steps = done.epoch * run.steps + done.steps

@@ -4,6 +4,7 @@ import asyncio
 import json
 import math
 import pickle
+import shutil
 import sys
 from dataclasses import replace
 from functools import partial
@@ -232,6 +233,15 @@ def test_an_index_is_named_by_its_place_or_given_open(library: Library, tmp_path
         opened.search("red")
     with pytest.raises(ArgumentError, match="5 is not a path"):
         sureshot.library.status(5)
+
+
+def test_pictures_are_found_without_the_table_of_videos(library: Library, tmp_path: Path) -> None:
+    db = shutil.copytree(library.db, tmp_path / "db")
+    shutil.rmtree(db / "videos.lance" / "_versions")
+    with sureshot.open_index(db) as opened:
+        for answer in (opened.search("red"), opened.search("red", folder=library.videos)):
+            assert answer[0].path.name in ("red.mp4", "scenes.mp4")
+            assert "`sureshot index FOLDER`" in " ".join(answer.warnings)
 
 
 def test_a_hit_whose_file_went_meanwhile_says_so(tmp_path: Path, films, library: Library) -> None:

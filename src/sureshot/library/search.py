@@ -540,8 +540,11 @@ class Searcher:
         wanted = video_list.VideoFilter(**{name: options.pop(name, None) for name in names})
         # To read all videos takes longer than the search: for the same filter once is enough.
         place = absolute(wanted.folder) if isinstance(wanted.folder, str | Path) else None
-        now, (known, found) = (self.store.state(), wanted, place), self._selected
-        if known != now:
+        state = None
+        with contextlib.suppress(StoreError):  # of which the answer warns
+            state = self.store.state()
+        now, (known, found) = (state, wanted, place), self._selected
+        if state is None or known != now:
             found = wanted.videos(self.store)
             self._selected = now, found
         options["folder"] = found

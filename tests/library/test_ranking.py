@@ -1,5 +1,6 @@
 """What a search scores exactly: enough for the hits asked for, and never all of a large library."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -334,6 +335,14 @@ def test_equal_copies_keep_their_order_whatever_else_is_scored(tmp_path: Path) -
         near = Candidates(store, Trembling()).near(Query("", vectors(1)))
         moments = [one for one in near.moments if "other" not in one.path.name]
         assert [one.path.stem for one in moments] == list("01234567")
+
+
+def test_windows_that_a_model_could_not_work_out_cost_no_search(tmp_path: Path) -> None:
+    store, good = make_store(tmp_path), random_windows(1, seed=1)
+    store.write(record("/good.mp4"), good)
+    store.write(record("/bad.mp4"), [replace(good[0], frames=good[0].frames * np.nan)])
+    (near,) = Candidates(store, MeanFrames()).near_each([Query("", vectors(1))])
+    assert [one.path.stem for one in near.moments if np.isfinite(one.score)] == ["good"]
 
 
 class Counting(MeanFrames):

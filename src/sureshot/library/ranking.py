@@ -260,8 +260,8 @@ class WindowScores:
         """
         scores = self._similarity.similarity(texts, self._codes).max(0)
         rising = np.argsort(scores)
-        steps = np.diff(scores[rising], prepend=-np.inf) > _ROUNDING * np.abs(scores).max(initial=1)
-        scores[rising] = scores[rising][steps][np.cumsum(steps) - 1]
+        near = np.diff(scores[rising], prepend=-np.inf) <= _ROUNDING * np.abs(scores).max(initial=1)
+        scores[rising] = scores[rising][~near][np.cumsum(~near) - 1]  # what is NaN is near nothing
         return scores
 
     def frame_scores(self, texts: Any, row: int) -> Float[np.ndarray, " frames"]:

@@ -406,7 +406,8 @@ class Searcher:
             QueryError: an empty query, or a number out of its range.
             StoreError: the index cannot be read.
         """
-        options = {name: given for name, given in locals().items() if name not in ("self", "query")}
+        options = dict(locals())  # at once: a debugger adds names to them
+        del options["self"], options["query"]
         return next(self.search_many([query], **options))
 
     async def asearch(self, query: str, **options: Any) -> Answer:

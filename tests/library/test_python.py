@@ -7,6 +7,8 @@ import pickle
 import shutil
 import sys
 from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from pathlib import Path
 
@@ -168,7 +170,9 @@ def test_an_option_of_another_kind_is_named(films, options, said) -> None:
         films.search("red", **options)
 
 
-@pytest.mark.parametrize("at", ["soon", math.nan, -1, [1]])
+@pytest.mark.parametrize(
+    "at", ["soon", math.nan, -1, [1], Fraction(-1, 3), Decimal("NaN"), np.array([1, 2]), 10**400]
+)
 def test_a_time_that_is_none_is_named(films, library: Library, at) -> None:
     for asked in (films.like, partial(films.describe, texts="red")):
         with pytest.raises(ArgumentError, match=r"--at( is|: 'soon' is not a time)"):

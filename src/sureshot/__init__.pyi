@@ -1,3 +1,5 @@
+from . import library as library
+from . import research as research
 from .errors import SureshotError as SureshotError
 from .library.index_result import Indexed as Indexed
 from .library.indexing import index as index

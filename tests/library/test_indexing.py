@@ -212,6 +212,8 @@ def test_no_index_is_made_in_the_place_of_a_disk_that_is_not_there(
     for verb in (partial(sureshot.index, library, model="tiny"), sureshot.open_index):
         with pytest.raises(StoreError, match="on a disk that is not there"):
             verb(db=disk / "index")
+    found = {check.name: check for check in sureshot.library.examine(disk / "index")}["index"]
+    assert found.state == "broken" and "on a disk that is not there" in found.detail
     assert not list(disk.iterdir())
     (disk / "index").mkdir()  # by somebody for whom it is no disk
     assert sureshot.index(library, db=disk / "index", model="tiny").indexed == 3

@@ -225,9 +225,10 @@ def _model(name: str) -> _Found:
 def _index(location: str) -> _Found:
     from sureshot.library.catalog import away_sentence, count_away
     from sureshot.models.load import load_searchable
-    from sureshot.store.index import Store
+    from sureshot.store.index import Store, refuse_unplugged
 
     if not Store.exists(location):
+        refuse_unplugged(location)
         return "note", f"none at {location} yet", "sureshot index FOLDER"
     store = Store.open(location)
     videos = [record for record in store.videos() if not record.reason]

@@ -72,7 +72,7 @@ def _as_named(folder: Path) -> list[str]:
     return [composed(printable(name)).casefold() for name in folder.parts]
 
 
-def _refuse_unplugged(location: str) -> None:
+def refuse_unplugged(location: str) -> None:
     """Refuse an index on a disk that is not there, below whose place another would be made."""
     folder = Path(location)
     if not is_remote(location) and not folder.exists() and is_unplugged(folder):
@@ -110,7 +110,7 @@ class Store:
         """
         tables = Tables(locate(location))
         if not tables.exists():
-            _refuse_unplugged(tables.location)
+            refuse_unplugged(tables.location)
             header = Header(settings=settings, fingerprint=fingerprint, dim=dim)
             with as_store_error(tables.location, "create"), write_lock(tables.location, make=True):
                 tables.create(header)
@@ -129,7 +129,7 @@ class Store:
         """
         tables = Tables(locate(location), cached=cached)
         if not tables.exists():
-            _refuse_unplugged(tables.location)
+            refuse_unplugged(tables.location)
             raise StoreError(
                 f"There is no index at {tables.location}. Make one with `sureshot index FOLDER`, "
                 f"or name another place with {option('db')}."

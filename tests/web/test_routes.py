@@ -344,7 +344,7 @@ def test_a_pipe_in_the_place_of_a_video_is_not_waited_for(own, tmp_path, address
     os.mkfifo(path)
     reply = own.get(address.format(video_id(path)))
     assert reply.status_code == 422
-    assert "not a regular file any more" in reply.json()["error"]["message"]
+    assert "no longer a regular file" in reply.json()["error"]["message"]
 
 
 def test_links_lead_out_of_no_root(tmp_path) -> None:

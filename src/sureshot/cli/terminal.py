@@ -364,7 +364,7 @@ def print_videos(out: Console, page: "VideoPage") -> None:
             name.append(f"\n  damaged: {plain(record.note)}", "yellow")
         length = "" if record.reason else known["text"]
         day, source = known["date"][:10], known["date_from"]
-        if narrow:  # a name below, as there is no room beside
+        if narrow:  # a name below, as there is no room in the line
             out.print(Text(f"{length:>6}  {day}"))
             out.print(name)
         table.add_row(length, day, source, str(record.windows), name)

@@ -190,7 +190,7 @@ class Mirror:
                 total -= size
 
     def _drop_old(self, target: Path, named: set[Path]) -> None:
-        """Throw away files of older versions that are not being read any more."""
+        """Throw away files of older versions that are no longer read."""
         for path in {*target.rglob("*")} - named:
             with contextlib.suppress(OSError):
                 stale = "_versions" in path.parts or time.time() - path.stat().st_mtime > _ABANDONED

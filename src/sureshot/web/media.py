@@ -62,7 +62,7 @@ def file_reply(request: Request, path: Path, media_type: str, name: str | None =
     try:
         opened, size, tag = _open(path)
     except OSError as error:
-        odd = "is not a regular file any more" if error.errno == errno.ENOTSUP else ""
+        odd = "is no longer a regular file" if error.errno == errno.ENOTSUP else ""
         why = odd or f"cannot be opened: {reason_of(error)}"
         raise FileGoneError(f"{plain(path)} {why}.") from None
     headers = {"Accept-Ranges": "bytes", "Cache-Control": "private, no-cache", "ETag": tag}
@@ -346,7 +346,7 @@ def _film_name(session: Session, record: VideoRecord, film: Film) -> str:
 
 
 def stamp_of(path: Path) -> str:
-    """Tells a file from one that takes its place; empty where that cannot be told."""
+    """Tells a file from one that takes its place; empty where that is not known."""
     try:
         status = path.stat()
     except OSError:

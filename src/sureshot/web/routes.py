@@ -349,7 +349,7 @@ class ShownMoment(BaseModel):
 
 
 class Judgement(BaseModel):
-    """Whether hits of a query are right or wrong, no video shows it, or none of that any more."""
+    """Whether hits of a query are right or wrong, no video shows it, or that is taken back."""
 
     query: str = Field(max_length=100_000)
     verdict: Literal["right", "wrong", "absent", "unjudged"]

@@ -256,7 +256,7 @@ class Session:
             raise VideoError(f"{plain(path)} {record.reason}.")
         is_object = isinstance(path, ObjectPath)
         if not (is_object or path.is_file() or path.is_dir()):  # a pipe would be waited for
-            raise VideoError(f"{plain(path)} is not a regular file any more.")
+            raise VideoError(f"{plain(path)} is no longer a regular file.")
         if not self._is_within(path):
             raise NotFoundError(
                 f"{plain(path)} is outside the folders that are served, or a link leads out of "

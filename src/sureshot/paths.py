@@ -68,7 +68,7 @@ def index_place(db: IndexPlace = None) -> str:
     given: Any = getattr(db, "location", db)
     if given == "":
         raise ArgumentError("The place of the index is empty; name one, or leave it out.")
-    place = given or os.environ.get("SURESHOT_DB") or data_dir() / "index"
+    place = os.environ.get("SURESHOT_DB") or data_dir() / "index" if given is None else given
     check_path(place)
     return os.fspath(place)
 
@@ -170,14 +170,16 @@ def is_folder_at(path: str | Path) -> bool:
     return os.path.isdir(path)  # noqa: PTH112 - Path.is_dir fails at such names
 
 
-def absolute_model(model: str) -> str:
+def absolute_model(model: str | Path) -> str:
     """A model name as an index stores it: local folders by their absolute path."""
-    return str(absolute(model)) if is_local_model(model) else model
+    return str(absolute(model)) if is_local_model(model) else os.fspath(model)
 
 
-def is_local_model(model: str) -> bool:
+def is_local_model(model: str | Path) -> bool:
     """Whether the name of a model is that of a folder, which need not be there."""
-    return model.startswith(("/", "./", "../", "~")) or is_folder_at(model)
+    check_path(model)
+    named = isinstance(model, Path) or model.startswith(("/", "./", "../", "~"))
+    return named or is_folder_at(model)
 
 
 def check_path(path: str | Path) -> None:

@@ -235,8 +235,15 @@ def test_an_index_is_named_by_its_place_or_given_open(library: Library, tmp_path
     assert sureshot.library.reset(opened) and not sureshot.library.has_index(db)
     with pytest.raises(StoreError, match="There is no index at"):
         opened.search("red")
-    with pytest.raises(ArgumentError, match="5 is not a path"):
-        sureshot.library.status(5)
+    for given in (5, False, [], {}):  # not the default index
+        with pytest.raises(ArgumentError, match="is not a path"):
+            sureshot.library.reset(given)
+
+
+def test_a_model_may_be_named_by_a_path(library: Library, tmp_path: Path) -> None:
+    for options in ({"model": tmp_path / "none"}, {"speech": tmp_path / "none"}):
+        with pytest.raises(SureshotError, match=r"/none|faster-whisper"):
+            sureshot.index(library.videos, db=tmp_path / "db", **options)
 
 
 def test_pictures_are_found_without_the_table_of_videos(library: Library, tmp_path: Path) -> None:

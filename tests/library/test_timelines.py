@@ -427,6 +427,9 @@ def test_nothing_is_half_written_or_replaced_unasked(camera, tmp_path):
     for pad in (-1.0, float("nan"), float("inf")):
         with pytest.raises(SureshotError, match=f"--pad is {pad:g}; give seconds, 0 or more"):
             export(answer(hit(camera)), tmp_path / "padded", pad=pad)
+    for pad in ("soon", [1]):
+        with pytest.raises(SureshotError, match="--pad"):
+            export(answer(hit(camera)), tmp_path / "padded", pad=pad)
     assert not (tmp_path / "padded").exists()
     with pytest.raises(SureshotError, match="--copy is about clips"):
         export(answer(hit(camera)), tmp_path, format="edl", copy=True)

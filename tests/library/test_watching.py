@@ -289,6 +289,8 @@ def test_a_process_that_is_ended_leaves_a_sound_index(folder: Path, tmp_path: Pa
 def test_what_cannot_be_watched_is_refused(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(ArgumentError, match=r"red\.mp4 is a file; name the folder"):
         watch(folder / "red.mp4", db=tmp_path / "db")
+    with pytest.raises(ArgumentError, match="nothing to watch"):
+        watch([], db=tmp_path / "db", stop=threading.Event())
     for name in ("settle", "every"):
         with pytest.raises(ArgumentError, match=f"--{name} is -1; give seconds above 0"):
             watch(folder, db=tmp_path / "db", **{name: -1.0})

@@ -36,7 +36,7 @@ def calibrate(
     labels: str | Path | None = None,
     *,
     db: IndexPlace = None,
-    model: str | None = None,
+    model: str | Path | None = None,
     device: str | None = None,
     skip_unknown: bool = False,
     date: str = "",

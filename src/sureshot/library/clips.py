@@ -17,6 +17,7 @@ from jaxtyping import UInt8
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
+from sureshot.library.query_checks import seconds
 from sureshot.library.results import (
     JSON_SCHEMA,
     WEAK,
@@ -40,12 +41,6 @@ from sureshot.text import at_time, counted, file_name, percent, plain, printable
 _NAME_BYTES = 200
 _Failed = list[tuple[Path, str]]  # files or videos, with reasons
 _PHOTOS = threading.BoundedSemaphore(2)  # a large one takes hundreds of megabytes as it is read
-
-
-def check_pad(pad: float) -> None:
-    """Refuse seconds around a moment that are none."""
-    if not 0 <= pad < math.inf:
-        raise ArgumentError(f"{option('pad')} is {pad:g}; give seconds, 0 or more.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +70,7 @@ def export(
     *,
     format: str = "clips",
     copy: bool = False,
-    pad: float = 0.0,
+    pad: float | str = 0.0,
     min: float = WEAK,
     overwrite: bool = False,
     lines: Callable[[Path], Sequence[Line]] | None = None,
@@ -98,7 +93,7 @@ def export(
     check_format(format)
     if copy and format != "clips":
         raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
-    check_pad(pad)
+    around = seconds(pad, "pad") or 0.0
     if not 0 <= min < 1:
         raise ArgumentError(f"{option('min')} is {min:g}; it must be 0 or more and below 1.")
     folder = absolute(to)
@@ -122,7 +117,7 @@ def export(
         done, every = ("cut", "cuts") if format == "clips" else ("listed", "lists")
         lift = f"{option('min', '0%')} {every} every hit"
         notes.append(f"{counted(left_out, 'hit')} not {done}: {why}. {lift}.")
-    spans = [(hit, max(hit.start - pad, 0.0), _end(hit, pad)) for hit in chosen]
+    spans = [(hit, max(hit.start - around, 0.0), _end(hit, around)) for hit in chosen]
     failed: _Failed = []
     if format == "clips":
         made = [*_cut_hits(spans, folder, copy, overwrite, lines)]

@@ -48,7 +48,7 @@ class Check:
     fix: str = ""
 
 
-def examine(db: IndexPlace = None, model: str | None = None) -> list[Check]:
+def examine(db: IndexPlace = None, model: str | Path | None = None) -> list[Check]:
     """Look at all that an installation needs, in the order a person would ask.
 
     ``db`` is where the index is or would be, ``model`` one to load besides.

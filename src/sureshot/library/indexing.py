@@ -493,7 +493,7 @@ def index(
     paths: str | Path | Sequence[str | Path],
     *,
     db: IndexPlace = None,
-    model: str | None = None,
+    model: str | Path | None = None,
     device: str | None = None,
     engine: str | None = None,
     frames: int | None = None,
@@ -510,7 +510,7 @@ def index(
     ray: str | None = None,
     roots: Sequence[str | Path] | None = None,
     words: Words | None = None,
-    speech: str | None = None,
+    speech: str | Path | None = None,
     thorough: bool = True,
     progress: Callable[[Indexed], None] = lambda result: None,
 ) -> Indexed:

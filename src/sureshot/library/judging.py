@@ -185,7 +185,7 @@ def judge(
     begin: Callable[[str, int, int], None] = lambda query, number, total: None,
     to: str | Path | None = None,
     db: IndexPlace = None,
-    model: str | None = None,
+    model: str | Path | None = None,
     device: str | None = None,
     limit: int = 3,
     explain: str | Path | None = None,

@@ -40,7 +40,7 @@ class Wanted(NamedTuple):
         return tuple(one for one in SOURCES if one != "speech" or self.speech)
 
     @classmethod
-    def of(cls, store: Store, words: str | None, speech: str | None) -> "Wanted":
+    def of(cls, store: Store, words: str | None, speech: str | Path | None) -> "Wanted":
         """What is asked for now, else what was last time; it is remembered."""
         known = cls(*json.loads(store.words() or "[]"))
         if speech and not words:
@@ -53,7 +53,7 @@ class Wanted(NamedTuple):
         return wanted
 
 
-def check_words(words: str | None, speech: str | None) -> None:
+def check_words(words: str | None, speech: str | Path | None) -> None:
     """Refuse what cannot be asked for, see `Wanted.of`."""
     if words is not None and words not in get_args(Words):
         raise ArgumentError(f"{option('words', words)} is not one of {', '.join(get_args(Words))}.")

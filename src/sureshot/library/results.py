@@ -2,7 +2,6 @@
 
 import html
 import json
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
 from itertools import pairwise
@@ -228,11 +227,11 @@ class Hit:
         where = f"{plain(self.path.name)} {time_range(self.start, self.end)}"
         return f"<Hit {self.rank}: {where}{right}, score {self.score:z.3f}>"
 
-    def frame(self, at: float | None = None, *, side: int = 720) -> "Image.Image":
+    def frame(self, at: float | str | None = None, *, side: int = 720) -> "Image.Image":
         """What the video shows at one time, as an image of Pillow.
 
         Args:
-            at: seconds; None is `peak`. After the end it is the last frame.
+            at: seconds, or a clock time; None is `peak`. After the end it is the last frame.
             side: shorter side in pixels, at most.
 
         Raises:
@@ -241,15 +240,15 @@ class Hit:
         from PIL import Image
 
         from sureshot.library.clips import shown
+        from sureshot.library.query_checks import seconds
 
-        time = self.peak if at is None else at
-        if not 0 <= time < math.inf:
-            raise ArgumentError(f"at is {time:g}; give seconds, 0 or more.")
+        given = seconds(at, "at")
+        time = self.peak if given is None else given
         if side < 1:
             raise ArgumentError(f"side is {side}; give 1 pixel or more.")
         return Image.fromarray(shown(self.path, time, side, self.frame_rate))
 
-    def clip(self, to: str | Path, *, pad: float = 0.0, overwrite: bool = False) -> Path:
+    def clip(self, to: str | Path, *, pad: float | str = 0.0, overwrite: bool = False) -> Path:
         """Cut the moment into an mp4, exact to the frame; where it is.
 
         Args:
@@ -257,11 +256,11 @@ class Hit:
             pad: seconds added before and after.
             overwrite: replace a file that is there.
         """
-        from sureshot.library.clips import check_pad
+        from sureshot.library.query_checks import seconds
         from sureshot.media.excerpt import cut
 
-        check_pad(pad)
-        span = self.start - pad, self.end + pad
+        more = seconds(pad, "pad") or 0.0
+        span = self.start - more, self.end + more
         target = absolute(to)
         return cut(self.path, *span, target, frame_rate=self.frame_rate, overwrite=overwrite)
 

@@ -207,7 +207,7 @@ def _row(features: TextFeatures, row: int) -> TextFeatures:
 
 
 def open_index(
-    db: IndexPlace = None, *, model: str | None = None, device: str | None = None
+    db: IndexPlace = None, *, model: str | Path | None = None, device: str | None = None
 ) -> "Searcher":
     """Open an index for searching.
 
@@ -236,7 +236,7 @@ def describe(
     *,
     at: float | str | None = None,
     db: IndexPlace = None,
-    model: str | None = None,
+    model: str | Path | None = None,
     device: str | None = None,
 ) -> Descriptions:
     """Sentences ranked by how well they fit a video; no index is needed.

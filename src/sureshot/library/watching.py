@@ -80,12 +80,15 @@ def watch(
         options: those of `sureshot.index` that say how videos are indexed.
 
     Raises:
-        SureshotError: a path is a file, a number is out of its range, or the first look failed.
+        ArgumentError: no path is named, one is a file, or a number is out of its range.
+        SureshotError: the first look failed, see `sureshot.index`.
     """
     for name, value in (("settle", settle), ("every", every)):
         if not 0 < value < 1e7:
             raise ArgumentError(f"{option(name)} is {value:g}; give seconds above 0.")
     tops = [absolute(path) for path in as_list(paths)]
+    if not tops:
+        raise ArgumentError("There is nothing to watch; name folders.")
     for top in tops:
         if not isinstance(top, ObjectPath) and top.is_file():
             raise ArgumentError(f"{plain(top)} is a file; name the folder that it is in.")

@@ -416,7 +416,7 @@ class Ranking:
                     )
                 ),
                 copies=copies_at(
-                    [(copy.path, copy.start, copy.end, copy.gone) for copy in moment.copies]
+                    [(one.path, one.start, one.end, one.gone) for one in moment.copies]
                 ),
                 pieces=tuple(Piece(piece.start, piece.end) for piece in moment.pieces),
                 **looked_for(moment.path),

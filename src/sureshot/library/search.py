@@ -464,9 +464,10 @@ class Searcher:
     def rivals(self, queries: Sequence[str]) -> Iterator[tuple[list[Moment], QueryContext]]:
         """The moments that each sentence may mean, best first, and what else percentages depend on.
 
-        Every moment of a library counts, also several of one film; those that show the same
-        pictures as a better one do not. They depend on the query and the library alone, not on how
-        many hits of them are shown, so a hit has the same percentage in every answer.
+        Sixteen sentences take one pass over the index. Every moment of a library counts, also
+        several of one film; those that show the same pictures as a better one do not. They depend
+        on the query and the library alone, not on how many hits of them are shown, so a hit has the
+        same percentage in every answer.
         """
         searched = self.store.count()
         for first in range(0, len(queries), _TOGETHER):

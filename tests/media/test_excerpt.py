@@ -12,8 +12,9 @@ from PIL import Image
 
 from sureshot.errors import VideoError
 from sureshot.media import excerpt as footage
+from sureshot.media.container import _Reader, open_container
 from sureshot.media.excerpt import copy_streams, cut, keyframe_before, playable, remux
-from sureshot.media.video import frames_at
+from sureshot.media.video import frames_at, is_seekable
 from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured, film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
@@ -270,6 +271,19 @@ def test_of_two_recordings_in_one_file_each_is_shown_at_its_own_time(tmp_path) -
             np.testing.assert_allclose(shown, COLOURS[colour], atol=12)
         with pytest.raises(VideoError, match="cannot be cut without encoding it"):
             keyframe_before(both, time)
+
+
+def test_a_recording_is_looked_at_in_many_places_only_once(tmp_path, monkeypatch) -> None:
+    """In object storage each place is a request."""
+    path = coloured(tmp_path / "one.ts", ["red", "green"], seconds=20)
+    reads = []
+    read = _Reader.read
+    monkeypatch.setattr(_Reader, "read", lambda self, n: reads.append(n) or read(self, n))
+    for _ in range(2):
+        with open_container(path) as container:
+            reads.clear()
+            assert is_seekable(container)
+    assert not reads
 
 
 def test_two_recordings_in_one_file_are_played_one_after_the_other(tmp_path) -> None:

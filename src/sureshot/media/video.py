@@ -99,6 +99,7 @@ _NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
 _UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
 _JOINED = frozenset({"mpegts", "mpeg"})  # recordings may follow each other, each with its clock
 _LOOKS = 16  # places at which the clock of such a file is looked at
+_RISING: dict[tuple[str, int], bool] = {}  # whether it never falls, by the file and its size
 
 
 class Video:
@@ -273,13 +274,16 @@ def is_seekable(container: Any) -> bool:
     """Whether a time leads to one place in an open file; not where its clock was set back."""
     if container.format.name not in _JOINED:
         return container.format.name not in _UNSEEKABLE
-    stream, stamps = picture_stream(container), []
-    for part in range(_LOOKS):
-        container.seek(part * container.size // _LOOKS, unsupported_byte_offset=True)
-        stamps.append(next(container.demux(stream)).dts)
-    container.seek(0, unsupported_byte_offset=True)
-    known = [stamp for stamp in stamps if stamp is not None]
-    return known == sorted(known)
+    file = container.name, container.size
+    if file not in _RISING:
+        stream, stamps = picture_stream(container), []
+        for part in range(_LOOKS):
+            container.seek(part * container.size // _LOOKS, unsupported_byte_offset=True)
+            stamps.append(next(container.demux(stream)).dts)
+        container.seek(0, unsupported_byte_offset=True)
+        known = [stamp for stamp in stamps if stamp is not None]
+        _RISING[file] = known == sorted(known)
+    return _RISING[file]
 
 
 def _decode(

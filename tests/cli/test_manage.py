@@ -103,7 +103,7 @@ def test_videos_that_are_gone_are_counted_by_status(sureshot, db, tmp_path):
     assert "Gone" not in sureshot("status", "--db", db).out
     gone.unlink()
     lines = sureshot("status", "--db", db).out.splitlines()
-    assert "Gone        1 video; `sureshot index FOLDER` with --prune forgets them" in lines
+    assert "Gone        1 video; `sureshot index FOLDER` with --prune forgets what is gone" in lines
     assert json.loads(sureshot("status", "--db", db, "--json").out)["missing"] == 1
     sureshot("index", tmp_path / "videos", "--prune", "--db", db)
     assert "Gone" not in sureshot("status", "--db", db).out

@@ -100,7 +100,7 @@ class Contents:
         if self.failed:
             lines.append(f"Failed      {counted(len(self.failed), 'video')}")
         if self.missing:
-            forget = f"`sureshot index FOLDER` with {option('prune', True)} forgets them"
+            forget = f"`sureshot index FOLDER` with {option('prune', True)} forgets what is gone"
             lines.append(f"Gone        {counted(self.missing, 'video')}; {forget}")
         if self.away:
             lines.append(f"Not there   {away_sentence(self.away, self.away_folders)}")

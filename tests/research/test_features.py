@@ -20,6 +20,7 @@ from safetensors.numpy import save_file
 from sureshot.datasets.split import Caption, Item, Split
 from sureshot.errors import SureshotError
 from sureshot.media.discover import Source
+from sureshot.media.sampling_rule import Sampling
 from sureshot.media.video import open_video
 from sureshot.media.windows import windows
 from sureshot.models.encoders.base import FrameFeatures, TextFeatures, pool_grid
@@ -31,6 +32,7 @@ from sureshot.research.features import (
     SplitFeatures,
     caption_features,
     extract,
+    uncached,
 )
 from tests.clips import coloured
 from tests.heard import Heard
@@ -238,6 +240,9 @@ def test_what_cannot_be_read_is_left_out_with_its_captions(split: Split, tmp_pat
             ("past", "holds no frame that can be decoded from 50 to 60 s"),
         )
         assert "2 of 7 videos" in found.split.title()
+    how = {"frames": FRAMES, "sampling": Sampling(), "cells": "coarse"}
+    # What is gone may come back; the others have nothing to encode, nor have their captions.
+    assert uncached(split_of(*mixed), TinyEncoder(), tmp_path, **how) == 1
     some = replace(split_of(*mixed), missing=("lost",), expected=1000)
     found = extract(some, TinyEncoder(), frames=FRAMES, cache=tmp_path)
     assert found.split.missing == ("lost",) and "2 of 1000 videos" in found.split.title()

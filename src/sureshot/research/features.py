@@ -351,8 +351,9 @@ def uncached(split: Split, encoder: Encoder, cache: Path | None, **how: Any) -> 
     seen = _videos_cache(cache, encoder, **how).read(keys, _ARRAYS)
     said = _cache(cache, encoder, "captions").read(texts, _ARRAYS)
     lacking = {row for row, key in enumerate(keys) if key not in seen}
+    failed = {row for row, key in enumerate(keys) if isinstance(seen.get(key), str)}
     spoken = zip(split.captions, texts, strict=True)
-    return len(lacking | {caption.video for caption, key in spoken if key not in said})
+    return len(lacking | {one.video for one, key in spoken if key not in said} - failed)
 
 
 def _seen(arrays: Mapping[str, np.ndarray]) -> FrameFeatures:

@@ -486,6 +486,15 @@ def test_its_numbers_are_those_of_the_run_and_nothing_is_written(place, tmp_path
     assert again.lacking == again.encoding == 0 and files(tmp_path) == before
 
 
+def test_frames_as_prepared_are_not_kept_for_all_runs(place, tmp_path, monkeypatch):
+    monkeypatch.setattr(ClipEncoder, "prepared_by", "0" * 16, raising=False)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    dry_run(place / "recipe.toml", settings=ALL)
+    assert not files(tmp_path)
+    train(place / "recipe.toml", to=tmp_path / "run", settings=ALL)
+    assert any("as-prepared" in str(path) for path in files(tmp_path))
+
+
 def test_a_few_videos_stand_in_for_whole_batches_and_a_whole_validation_set(place, monkeypatch):
     taken, scored = [], []
     step, score = module.loop.TrainState._step, module.validation_score

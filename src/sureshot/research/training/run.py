@@ -240,7 +240,7 @@ class Task(ABC):
         began, reading, seen = time.perf_counter(), 0.0, self.val
         if network is not None:
             few = _few(self.judged(held))
-            seen = self.features(few, network.encoder, cache=scratch)
+            seen = self.features(few, network.encoder, cache=scratch, memory=FrameMemory(0))
             reading = (time.perf_counter() - began) / len(few.items) * len(held.items)
             began, seen = time.perf_counter(), seen.stand_in(held, {})
         assert seen is not None

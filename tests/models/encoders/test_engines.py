@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from sureshot.errors import ArgumentError, ModelError, is_installed
-from sureshot.models.encoders import engines
+from sureshot.models.encoders import engines, load_encoder
 from sureshot.models.encoders.backbone import GRID, WIDEST, resized_whole
 from sureshot.models.encoders.bundled import BridgeEncoder, BundledEncoder, image_network
 from sureshot.models.encoders.engines import OnnxNetwork, OpenvinoNetwork, choose
@@ -90,6 +90,15 @@ def test_what_was_asked_for_and_is_not_there_names_a_way_on(only):
         choose("torch", None)
     with pytest.raises(ModelError, match=r"^The device cuda needs PyTorch\. PyTorch is not"):
         choose(None, "cuda")
+
+
+def test_in_16_bits_only_openvino_computes_and_no_other_engine_is_advised(only):
+    for given in ({"engine": "torch"}, {"device": "cuda"}):
+        with pytest.raises(ModelError, match=r"by OpenVINO, on the processor; leave out --engine"):
+            assert load_encoder("bundled-bf16", **given).backbone.engine
+    only("onnxruntime")
+    with pytest.raises(ModelError, match=r"'openvino<.*; or use --model bundled\.$"):
+        assert load_encoder("bundled-bf16").backbone.engine
 
 
 def test_a_broken_installation_is_done_without_unless_it_was_asked_for(tmp_path):

@@ -112,8 +112,7 @@ class Backbone:
 
     @cached_property
     def _chosen(self) -> tuple[engines.Engine, str]:
-        asked = self._engine if self._precision == "f32" else "openvino"
-        return engines.choose(asked, self._device)
+        return engines.choose(self._engine, self._device, self._precision)
 
     @cached_property
     def weights(self) -> Weights:

@@ -43,14 +43,18 @@ Precision = Literal["f32", "bf16"]
 Features = tuple[Float[np.ndarray, "frames 1280"], Float[np.ndarray, "frames cells 1280"]]
 
 
-def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
+def choose(
+    given: str | None, device: str | None, precision: Precision = "f32"
+) -> tuple[Engine, str]:
     """The engine to compute with, tried out, and the device.
 
     Args:
         given: None is that in `VARIABLE`, else a GPU by torch where there is one, else the first
-            of `ENGINES` that is installed and works.
+            of `ENGINES` that is installed and works. In 16 bits only OpenVINO computes.
         device: None takes a GPU where there is one, unless the engine computes on processors only.
     """
+    if precision == "bf16":
+        return _in_16_bits(given, device)
     asked = given or os.environ.get(VARIABLE) or None
     if asked is not None:
         check_engine(asked)
@@ -70,6 +74,20 @@ def choose(given: str | None, device: str | None) -> tuple[Engine, str]:
             return "torch", _torch_device(device)
         case _:
             return _first_that_works(), "cpu"
+
+
+def _in_16_bits(given: str | None, device: str | None) -> tuple[Engine, str]:
+    instead = f"or use {option('model', 'bundled')}."
+    if given not in (None, "openvino") or device not in (None, "cpu"):
+        raise ModelError(
+            "A model in 16 bits is computed by OpenVINO, on the processor; leave out "
+            f"{option('engine')} and {option('device')}, {instead}"
+        )
+    if reason := why_not("openvino"):
+        raise ModelError(
+            f"{reason} A model in 16 bits needs it. Install it: {_install('openvino')}; {instead}"
+        )
+    return "openvino", "cpu"
 
 
 def check_engine(name: str) -> None:

@@ -20,7 +20,7 @@ def bench(tmp_path_factory):
 
 
 def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, monkeypatch):
-    made = []
+    made, tmp_path = [], tmp_path / "two words"
     whole = runs.RetrievalTask
     monkeypatch.setattr(runs, "RetrievalTask", lambda *a, **k: made.append(a) or whole(*a, **k))
 
@@ -39,7 +39,9 @@ def test_a_table_is_made_in_parts_and_then_written(sureshot, bench, tmp_path, mo
     kinds = ("md", "csv", "json", "png", "svg", "npz")
     assert printed == [str(tmp_path / f"duq-4.{kind}") for kind in kinds]
     text = (tmp_path / "duq-4.md").read_text("utf-8")
-    assert "seeds 0, 1" in text and "other protocol" in text
+    plan = bench / "plan.toml"
+    again = f"--plan {plan} --to '{tmp_path}' --seeds 2 --claims`; seeds 0, 1"
+    assert f"`sureshot reproduce duq-4 {again}" in text and "other protocol" in text
     assert "## pairs pairs.csv test, 3 videos, 6 captions" in text and "## pairs walls away" in text
     for row in ("CLIP4Clip", "X-Pool", "DUQ"):
         lines = [line for line in text.splitlines() if line.startswith(f"| {row} |")]

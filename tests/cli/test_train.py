@@ -54,7 +54,7 @@ def test_an_estimate_takes_no_folder_that_it_would_not_write_to(train, tmp_path)
 
 
 def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
-    ran = train("--to", tmp_path / "run")
+    ran = train("--to", tmp_path / "my run")
     assert ran.code == 0
     *sets, note = ran.err.splitlines()
     assert sets == [
@@ -63,9 +63,9 @@ def test_training_says_what_it_found_and_where_the_model_is(train, tmp_path):
     ]
     assert "hub correction" in note and "on 3 validation videos" in note
     first, second = ran.out.splitlines()
-    assert first.startswith(f"Trained: {tmp_path}/run/model (weights after epoch ")
+    assert first.startswith(f"Trained: {tmp_path}/my run/model (weights after epoch ")
     assert re.search(r"rsum \d+\.\d on the validation set\)\.$", first)
-    assert second.startswith(f"To evaluate it: sureshot evaluate {tmp_path}/run/model --data")
+    assert second == f"To evaluate it: sureshot evaluate '{tmp_path}/my run/model' --data …"
 
 
 def test_without_a_folder_the_run_is_named_after_the_recipe(train, tmp_path, monkeypatch):

@@ -1,6 +1,7 @@
 """`sureshot train`, `evaluate`, `answer`, `reproduce`, `plot`, `synthetic` and `experts`."""
 
 import inspect
+import shlex
 from collections.abc import Callable
 from dataclasses import asdict
 from functools import wraps
@@ -142,7 +143,8 @@ def _print_run(
         return
     kept = f"weights after epoch {run.epoch}" + ("" if run.score is None else f", {score}")
     console().print(f"Trained: {run.folder} ({kept}).", soft_wrap=True)
-    console().print(f"To evaluate it: sureshot {command.format(run.folder)} …", soft_wrap=True)
+    command = command.format(shlex.quote(str(run.folder)))
+    console().print(f"To evaluate it: sureshot {command} …", soft_wrap=True)
 
 
 EVALUATE_EXAMPLES = examples(

@@ -1,5 +1,6 @@
 """Tables and figures of the papers reproduced, from a plan to their pages."""
 
+import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -264,9 +265,10 @@ class _Reproducer:
 
     def command(self, name: str) -> str:
         """What makes a page again, or goes on with it."""
-        claims = " --claims" if self.data.claims else ""
-        folder = "" if self.folder == Path("results") else f" --to {self.folder}"
-        return f"sureshot reproduce {name} --plan {self.plan}{folder} --seeds {self.seeds}{claims}"
+        words = ["sureshot", "reproduce", name, "--plan", str(self.plan)]
+        words += [] if self.folder == Path("results") else ["--to", str(self.folder)]
+        words += ["--seeds", str(self.seeds), *(["--claims"] if self.data.claims else [])]
+        return shlex.join(words)
 
     def answers(self, table: Table) -> list[Path]:
         """Make the runs of the table about answers, and write NAME.md and NAME.json."""

@@ -161,6 +161,13 @@ def test_two_processes_do_not_train_in_one_folder(train, tmp_path):
     assert train("--to", tmp_path / "run").code == 0
 
 
+def test_a_folder_that_cannot_be_made_is_refused_before_videos_are_encoded(train, tmp_path):
+    (tmp_path / "file").touch()
+    ran = train("--to", tmp_path / "file" / "run", "--cache", tmp_path / "cache")
+    assert ran.code == 1 and f"{tmp_path / 'file' / 'run'}: Not a directory" in ran.err
+    assert not (tmp_path / "cache").exists()
+
+
 def test_a_run_that_was_interrupted_goes_on_to_the_same_model(train, place, tmp_path, monkeypatch):
     def stop(self, what, done, total, more=""):
         if (what, done) == ("steps", 3):

@@ -254,6 +254,16 @@ def test_a_finished_run_is_not_done_again(tmp_path):
     assert same(again.net.state_dict(), first.net.state_dict())
 
 
+def test_a_state_of_another_version_is_refused(tmp_path):
+    run = Run(tmp_path)
+    run()
+    values = read_values(tmp_path / STATE)
+    del values["unreadable"]
+    save_state(tmp_path / STATE, run.net, torch.optim.AdamW(run.net.parameters()), values)
+    with pytest.raises(SureshotError, match="cannot go on: it is of another version, without 'unr"):
+        Run(tmp_path)(resume=True)
+
+
 @pytest.mark.parametrize(
     ("keep", "scores", "kept"),
     [

@@ -202,7 +202,12 @@ class TrainState:
             return _Counters()
         restore_folder(folder / MODEL)
         values = read_values(state)
-        was, now = values["run"], self.identity()
+        try:
+            was, unreadable = values["run"], values["unreadable"]
+            done = _Counters(**{name: values[name] for name in _Counters._fields})
+        except KeyError as error:
+            raise _unreadable(state, f"it is of another version, without {error}") from None
+        now = self.identity()
         for name in was | now:
             if was.get(name) != now.get(name):
                 raise SureshotError(
@@ -211,8 +216,8 @@ class TrainState:
                 )
         load_state(state, self.modules, self.optimiser)
         self.scaler.load_state_dict(values.get("scaler", {}))
-        self.pairs.unreadable |= values["unreadable"]
-        return _Counters(**{name: values[name] for name in _Counters._fields})
+        self.pairs.unreadable |= unreadable
+        return done
 
     def keep(self, folder: Path, done: "_Counters") -> None:
         """Write the state that a stopped run goes on from."""
@@ -365,8 +370,8 @@ def claimed(folder: Path) -> Iterator[None]:
         yield
         return
     opened = -1
+    folder.mkdir(parents=True, exist_ok=True)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -374,7 +379,7 @@ def claimed(folder: Path) -> Iterator[None]:
         raise SureshotError(
             f"Another process is training in {folder}; name another folder."
         ) from None
-    except OSError:  # a file system without locks; what cannot be written is said later
+    except OSError:  # a file system without locks
         pass
     try:
         yield

@@ -42,7 +42,8 @@ class Backbone:
         self._load, self._device = load, device
         self._cores = threads or _cores()
         self._engine, self._precision = engine, precision
-        if device not in (None, "cpu"):  # a wrong name is refused here, others at the first frame
+        # What cannot be is refused here; whether it is installed is found out at the first frame.
+        if device not in (None, "cpu") or (engine and precision != "f32"):
             self._chosen  # noqa: B018
 
     def maps(self, prepared: Pixels) -> engines.Features:

@@ -302,7 +302,9 @@ def test_where_nothing_can_be_calibrated_signals_are_compared_all_the_same(made,
 @pytest.mark.parametrize(
     ("change", "why"),
     [
-        ({"owner": np.arange(5)}, "5 owners were given"),
+        ({"owner": np.arange(5)}, "but 5 owners"),
+        ({"owner": np.arange(80) - 1}, "belongs to video -1"),
+        ({"owner": np.arange(80) + 1}, "belongs to video 80"),
         ({"scores": np.empty((0, 3)), "owner": np.empty(0, int)}, "one query and one video"),
         ({"papers": {"u": np.zeros(3)}}, "'u' is not one finite number for each of 80"),
         ({"scores": np.full((80, 80), np.nan)}, "NaN or infinite"),
@@ -313,6 +315,11 @@ def test_wrong_arguments_are_refused(change, why):
     given = {"scores": RANDOM, "owner": np.arange(80), **change}
     with pytest.raises(SureshotError, match=why):
         measure(given.pop("scores"), given.pop("owner"), **given)
+
+
+def test_lists_and_tensors_are_measured_as_arrays(some, found):
+    for kind in (np.ndarray.tolist, torch.tensor):
+        assert measure(kind(some.scores), kind(some.video), **FEW).text() == found.text()
 
 
 def rng(seed=0):

@@ -19,7 +19,7 @@ from sureshot.metrics.intervals import (
     ratio_of,
     resampling_note,
 )
-from sureshot.metrics.ranks import row_blocks
+from sureshot.metrics.ranks import check, row_blocks
 from sureshot.settings import to_values
 from sureshot.text import aligned, counted
 from sureshot.trust.card import COVERAGES, Calibration, sigmoid
@@ -511,7 +511,8 @@ def measure(
     Where nothing can be measured, or nothing calibrated, the report says why.
 
     Args:
-        scores: scores that order the results; rows are queries, columns videos.
+        scores: scores that order the results; rows are queries, columns videos. What is a list, or
+            a tensor in the memory of the processor, is made an array, as is ``owner``.
         owner: column of the video that each query is about.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
             are split by lot, and the queries of each part are judged by a calibration on those of
@@ -519,7 +520,7 @@ def measure(
         papers: uncertainties of each query that the model's paper defines; higher is less sure.
         scale: factor on the scores in the model's own softmax, if it has one.
     """
-    papers = papers or {}
+    scores, owner, papers = np.asarray(scores), np.asarray(owner), papers or {}
     known = {} if about.background is None else {"background": about.background}
     _check(scores, owner, {**papers, **known})
     relevant = owner[:, None] == np.arange(scores.shape[1])
@@ -675,13 +676,11 @@ def _described(
 def _check(
     scores: Scores, owner: Owners, papers: Mapping[str, Float[np.ndarray, " measured"]]
 ) -> None:
-    if not scores.size or len(owner) != len(scores):
-        raise SureshotError(
-            f"The scores are {scores.shape} and {len(owner)} owners were given; trust needs one "
-            "owner per query, and one query and one video at least."
-        )
+    if not scores.size:
+        raise SureshotError("There are no scores; trust needs one query and one video at least.")
     if not np.isfinite(scores).all():
         raise SureshotError("A score is NaN or infinite; trust cannot be measured on it.")
+    check(scores, owner)
     for name, values in papers.items():
         if len(values) != len(scores) or not np.isfinite(values).all():
             raise SureshotError(

@@ -1,5 +1,7 @@
 """VATEX: three forms of its sentences, two test sets, never one text out of ten."""
 
+import math
+
 import pytest
 
 from sureshot.datasets import load_split
@@ -92,3 +94,10 @@ def test_a_text_in_place_of_sentences_is_refused(root):
     put(root / "ref_captions.json", {ONE: "A man climbs."})
     with pytest.raises(SureshotError, match=r"'A man climbs\.' is no list of texts"):
         load_split("vatex", "test", root)
+
+
+@pytest.mark.parametrize("odd", [None, 7, math.nan])
+def test_an_id_that_is_no_text_is_refused(root, odd):
+    put(root / "vatex_training_v1.0.json", [{"videoID": odd, "enCap": ["Rain."]}])
+    with pytest.raises(SureshotError, match=r"v1\.0\.json is not as expected"):
+        load_split("vatex", "train", root)

@@ -78,7 +78,7 @@ def _captions(path: Path) -> dict[str, list[str]]:
     data = read_annotation(path)
     with expecting(path, 'a list of "videoID" and "enCap", or lists of sentences by id'):
         if isinstance(data, list):
-            data = {video["videoID"]: video for video in data}
+            data = dict(zip(sentences([video["videoID"] for video in data]), data, strict=True))
         return {
             name: sentences(video["enCap"] if isinstance(video, dict) else video)
             for name, video in data.items()

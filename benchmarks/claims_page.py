@@ -375,7 +375,7 @@ def write_pages(folder: Path) -> list[Path]:
     Raises:
         SystemExit: there is no table with ranks.
     """
-    places = [one for one in (folder, *sorted(folder.iterdir())) if one.is_dir()]
+    places = [one for one in (folder, *sorted(folder.glob("*"))) if one.is_dir()]
     tested = [found for place in places for found in read_tested(place)]
     if not tested:
         raise SystemExit(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -35,7 +35,6 @@ from sureshot.text import counted, plain
 if TYPE_CHECKING:
     from sureshot.research.training.loop import TrainingResult
 
-_T = TypeVar("_T")
 SplitName = Annotated[str, setting("NAME", "test, val or train.")]
 RecipeFile = Annotated[Path, argument("RECIPE", "A TOML file.")]
 RunFolder = Annotated[Path | None, setting("DIR", "Folder of the run.", shown="runs/RECIPE")]

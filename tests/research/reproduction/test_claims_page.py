@@ -316,8 +316,9 @@ def test_the_sum_of_recalls_counts_what_fits(tmp_path):
 
 
 def test_too_few_seeds_have_no_verdict_and_no_tables_are_refused(tmp_path):
-    with pytest.raises(SystemExit, match="reproduce controls"):
-        write_pages(tmp_path)
+    for folder in (tmp_path, tmp_path / "gone"):
+        with pytest.raises(SystemExit, match="reproduce controls"):
+            write_pages(folder)
     controls(tmp_path / "few", seeds=3)
     text, verdicts = read(tmp_path)
     assert "No claim has a verdict yet" in text

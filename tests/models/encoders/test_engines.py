@@ -94,7 +94,7 @@ def test_what_was_asked_for_and_is_not_there_names_a_way_on(only):
 
 def test_in_16_bits_only_openvino_computes_and_no_other_engine_is_advised(only):
     for given in ({"engine": "torch"}, {"device": "cuda"}):
-        with pytest.raises(ModelError, match=r"by OpenVINO, on the processor; leave out --engine"):
+        with pytest.raises(ModelError, match=r"by OpenVINO, on the processor. Leave out --engine"):
             load_encoder("bundled-bf16", **given)
     only("onnxruntime")
     with pytest.raises(ModelError, match=r"'openvino<.*; or use --model bundled\.$"):

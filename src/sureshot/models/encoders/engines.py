@@ -77,17 +77,16 @@ def choose(
 
 
 def _in_16_bits(given: str | None, device: str | None) -> tuple[Engine, str]:
-    instead = f"or use {option('model', 'bundled')}."
     if given not in (None, "openvino") or device not in (None, "cpu"):
-        raise ModelError(
-            "A model in 16 bits is computed by OpenVINO, on the processor; leave out "
-            f"{option('engine')} and {option('device')}, {instead}"
-        )
-    if reason := why_not("openvino"):
-        raise ModelError(
-            f"{reason} A model in 16 bits needs it. Install it: {_install('openvino')}; {instead}"
-        )
-    return "openvino", "cpu"
+        reason = f"Leave out {option('engine')} and {option('device')}"
+    elif reason := why_not("openvino"):
+        reason += f" Install it: {_install('openvino')}"
+    else:
+        return "openvino", "cpu"
+    raise ModelError(
+        f"A model in 16 bits is computed by OpenVINO, on the processor. {reason}; or use "
+        f"{option('model', 'bundled')}."
+    )
 
 
 def check_engine(name: str) -> None:

@@ -1,6 +1,5 @@
 """Tables and figures of the papers reproduced, from a plan to their pages."""
 
-import shlex
 import shutil
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -265,10 +264,10 @@ class _Reproducer:
 
     def command(self, name: str) -> str:
         """What makes a page again, or goes on with it."""
-        words = ["sureshot", "reproduce", name, "--plan", str(self.plan)]
-        words += [] if self.folder == Path("results") else ["--to", str(self.folder)]
-        words += ["--seeds", str(self.seeds), *(["--claims"] if self.data.claims else [])]
-        return shlex.join(words)
+        folder = "" if self.folder == Path("results") else f" {option('to', self.folder)}"
+        claims = f" {option('claims', True)}" if self.data.claims else ""
+        given = f"{option('plan', self.plan)}{folder} {option('seeds', str(self.seeds))}{claims}"
+        return f"sureshot reproduce {name} {given}"
 
     def answers(self, table: Table) -> list[Path]:
         """Make the runs of the table about answers, and write NAME.md and NAME.json."""

@@ -201,13 +201,8 @@ class TrainState:
         if not state.exists():
             return _Counters()
         restore_folder(folder / MODEL)
-        values = read_values(state)
-        try:
-            was, unreadable = values["run"], values["unreadable"]
-            done = _Counters(**{name: values[name] for name in _Counters._fields})
-        except KeyError as error:
-            raise _unreadable(state, f"it is of another version, without {error}") from None
-        now = self.identity()
+        values = read_values(state, "run", "unreadable", *_Counters._fields)
+        was, now = values["run"], self.identity()
         for name in was | now:
             if was.get(name) != now.get(name):
                 raise SureshotError(
@@ -216,8 +211,8 @@ class TrainState:
                 )
         load_state(state, self.modules, self.optimiser)
         self.scaler.load_state_dict(values.get("scaler", {}))
-        self.pairs.unreadable |= unreadable
-        return done
+        self.pairs.unreadable |= values["unreadable"]
+        return _Counters(**{name: values[name] for name in _Counters._fields})
 
     def keep(self, folder: Path, done: "_Counters") -> None:
         """Write the state that a stopped run goes on from."""
@@ -410,15 +405,15 @@ def save_state(
         ) from None
 
 
-def read_values(path: Path) -> dict[str, Any]:
-    """The values of a state."""
+def read_values(path: Path, *needed: str) -> dict[str, Any]:
+    """The values of a state, of which some are needed."""
     try:
         with safe_open(path, framework="pt") as file:
             values = parse_json((file.metadata() or {})["sureshot"])
     except (OSError, SafetensorError, KeyError, ValueError) as error:
         raise _unreadable(path, str(error)) from None
-    if not isinstance(values, dict):
-        raise _unreadable(path, "it holds no settings")
+    if not isinstance(values, dict) or not values.keys() >= {*needed}:
+        raise _unreadable(path, "it is of another version")
     return values
 
 

@@ -31,7 +31,7 @@ def as_list(given: _Named | Iterable[_Named]) -> list[_Named]:
         >>> as_list("*.gif"), as_list(iter(["a", "b"]))
         (['*.gif'], ['a', 'b'])
     """
-    if isinstance(given, Iterable) and not isinstance(given, str | Path):
+    if isinstance(given, Iterable) and not isinstance(given, str | bytes | Path):
         return list(given)
     return [given]
 

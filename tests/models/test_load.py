@@ -310,6 +310,10 @@ def test_a_video_that_cannot_be_read_is_named(videos, tmp_path):
         model.encode_document([videos[0], broken])
     with pytest.raises(VideoError, match=rf"There is no video at {tmp_path}/gone.mp4\."):
         model.encode_document([str(tmp_path / "gone.mp4")])
+    with pytest.raises(VideoError, match="There is no video at xxx"):
+        model.encode_document("x" * 5000)
+    with pytest.raises(ArgumentError, match=r"^b'a\.mp4' is not a path"):
+        model.encode_document(b"a.mp4")
 
 
 # --- what is known of a model ---------------------------------------------------------------------

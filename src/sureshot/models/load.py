@@ -47,7 +47,7 @@ from sureshot.models.similarity import (
     Similarity,
     similarity_for,
 )
-from sureshot.paths import absolute, absolute_model, as_list, expand
+from sureshot.paths import absolute, absolute_model, as_list, exists_at, expand
 from sureshot.settings import to_values
 from sureshot.text import counted, plain
 
@@ -337,7 +337,7 @@ class Scorer:
         from sureshot.media.sampling import sample_frames
         from sureshot.media.video import naming, unreadable
 
-        if not path.exists():
+        if not exists_at(path):
             raise VideoError(f"There is no video at {path}.")
         size = self.encoder.frame_size
         try:

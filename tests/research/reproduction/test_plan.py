@@ -157,6 +157,23 @@ def test_a_case_about_what_there_is_not_is_refused(place, tmp_path, old, new, me
 
 
 @pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ("data = 5\n{}", "Setting data is 5; expected a table"),
+        ("[data]\nmsvd = 5\n{}", r"Setting data\.msvd is 5; expected a table"),
+        ("{}systems = 5", r"Setting cases\.0\.systems is 5; expected a list"),
+        ("{}data = ['home']\nsettings = 5", r"Setting cases\.0\.settings is 5; expected a table"),
+        ("{}data = ['home']\ntraining = 5", r"Setting cases\.0\.training is 5; expected a table"),
+    ],
+)
+def test_what_stands_next_to_a_recipe_of_a_case_is_of_its_kind(tmp_path, values, message):
+    case = f"[[cases]]\nrecipe = '{ROOT / 'recipes/duq.toml'}'\n"
+    (tmp_path / "plan.toml").write_text(values.format(case))
+    with pytest.raises(SureshotError, match=message):
+        read_plan(tmp_path / "plan.toml")
+
+
+@pytest.mark.parametrize(
     ("old", "new"), [(f'split = "{part}"', 'split = "train"') for part in ("val", "test")]
 )
 def test_parts_that_share_videos_are_refused(place, tmp_path, old, new):

@@ -377,7 +377,12 @@ def read_plan(path: Path) -> Plan:
     values, folder = _with_like(path), path.absolute().parent
     cases = values.get("cases")
     if isinstance(cases, list):
-        values["cases"] = [one for case in cases for one in _included(case, values, folder)]
+        data = build(Plan, {**values, "cases": []}).data
+        values["cases"] = [
+            one
+            for number, case in enumerate(cases)
+            for one in _included(case, f"cases.{number}", data, folder)
+        ]
     return build(Plan, values)
 
 
@@ -398,10 +403,11 @@ def _with_like(path: Path, earlier: tuple[str, ...] = ()) -> dict[str, Any]:
     return start | values
 
 
-def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
+def _included(case: Any, key: str, data: Mapping[str, DatasetSplits], folder: Path) -> list[Any]:
     """A case, with what the recipe says that it names; one for each system that it is about."""
-    if not isinstance(case, Mapping) or not isinstance(case.get("recipe"), str):
+    if not isinstance(case, Mapping) or "recipe" not in case:
         return [case]
+    read = build(Override, case, key)
     path = folder / case["recipe"]
     recipe, written = Recipe.load(path), read_toml(path)
     settings = dict(written["system"])
@@ -410,36 +416,28 @@ def _included(case: Any, plan: Mapping[str, Any], folder: Path) -> list[Any]:
     of = {name: settings | ({"base": base} if base else {}), named: base}
     label = f"{name}+{named}" if named else name
     first = recipe.train[0]
-    known_data = {
-        known: one for known, one in plan.get("data", {}).items() if isinstance(one, dict)
-    }
-    trained = {known: one.get("train", {}) for known, one in known_data.items()}
-    about = case.get("data") or [
-        known
-        for known, train in trained.items()
-        if train.get("dataset") == first.dataset
-        if train.get("protocol") in (first.protocol, None)
-    ]
+    alike = [known for known, one in data.items() if one.train.dataset == first.dataset]
+    read_as = (first.protocol, None)
+    about = list(read.data) or [one for one in alike if data[one].train.protocol in read_as]
     if not about:
         raise SureshotError(
             f"The plan has no data for the recipe {path.name}, which is about {first.dataset}; "
             "name some of [data] as data of this case, or leave it out."
         )
-    given = {"data": about}
+    given: dict[str, Any] = {"data": about}
     for part, without in (("encoder", "name"), ("stem", ""), ("training", "seed")):
         taken = {name: value for name, value in written.get(part, {}).items() if name != without}
-        given[part] = taken | case.get(part, {})
-    if first.protocol and {trained.get(k, {}).get("dataset") for k in about} == {first.dataset}:
+        given[part] = taken | getattr(read, part)
+    if first.protocol and {*about} <= {*alike}:
         given["protocol"] = first.protocol
     cases = []
-    for system in case.get("systems") or [label]:
+    for system in read.systems or [label]:
         # Settings of the recipe's own system, or of its base, or none at all.
         own_name, _, on = system.partition("+")
         own = dict(of.get(own_name, {}))
         if on != named:
             own.pop("base", None)
-        own |= case.get("settings", {})
-        cases.append({**case, **given, "systems": [system], "settings": own})
+        cases.append({**case, **given, "systems": [system], "settings": {**own, **read.settings}})
     return cases
 
 

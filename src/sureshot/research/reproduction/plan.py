@@ -377,12 +377,9 @@ def read_plan(path: Path) -> Plan:
     values, folder = _with_like(path), path.absolute().parent
     cases = values.get("cases")
     if isinstance(cases, list):
-        data = build(Plan, {**values, "cases": []}).data
-        values["cases"] = [
-            one
-            for number, case in enumerate(cases)
-            for one in _included(case, f"cases.{number}", data, folder)
-        ]
+        plan = build(Plan, {**values, "cases": []})
+        named = [(f"cases.{number}", case) for number, case in enumerate(cases)]
+        values["cases"] = [one for key, case in named for one in _included(case, key, plan, folder)]
     return build(Plan, values)
 
 
@@ -403,7 +400,7 @@ def _with_like(path: Path, earlier: tuple[str, ...] = ()) -> dict[str, Any]:
     return start | values
 
 
-def _included(case: Any, key: str, data: Mapping[str, DatasetSplits], folder: Path) -> list[Any]:
+def _included(case: Any, key: str, plan: Plan, folder: Path) -> list[Any]:
     """A case, with what the recipe says that it names; one for each system that it is about."""
     if not isinstance(case, Mapping) or "recipe" not in case:
         return [case]
@@ -416,9 +413,9 @@ def _included(case: Any, key: str, data: Mapping[str, DatasetSplits], folder: Pa
     of = {name: settings | ({"base": base} if base else {}), named: base}
     label = f"{name}+{named}" if named else name
     first = recipe.train[0]
-    alike = [known for known, one in data.items() if one.train.dataset == first.dataset]
+    alike = [known for known, one in plan.data.items() if one.train.dataset == first.dataset]
     read_as = (first.protocol, None)
-    about = list(read.data) or [one for one in alike if data[one].train.protocol in read_as]
+    about = list(read.data) or [one for one in alike if plan.data[one].train.protocol in read_as]
     if not about:
         raise SureshotError(
             f"The plan has no data for the recipe {path.name}, which is about {first.dataset}; "

@@ -78,6 +78,12 @@ def test_without_a_folder_the_run_is_named_after_the_recipe(train, tmp_path, mon
     assert kept["scores"]["rsum"] == told["score"]
 
 
+def test_the_home_folder_may_be_meant(train, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert train("--to", "~/run", "--set", "training.epochs=1").code == 0
+    assert (tmp_path / "run" / "model" / CONFIG).exists()
+
+
 def test_settings_can_be_replaced(train, place, tmp_path):
     more = ("--set", "system.name=clip4clip", "--set", "system.scale=10", "--set", "stem.width=4")
     text = (place / "recipe.toml").read_text().replace("dropout = 0.0\nscale = 20.0", "")

@@ -54,7 +54,8 @@ def place(tmp_path_factory):
 @pytest.fixture
 def evaluate(place):
     def call(model="tiny", *, root=place / "pairs.csv", split="val", cache="cache", **more):
-        more = {"split": split, "cache": place / cache, **more}
+        cache = cache if cache.startswith("~") else place / cache
+        more = {"split": split, "cache": cache, **more}
         return research.evaluate(model, "pairs", root, **more)
 
     return call
@@ -93,6 +94,15 @@ def test_the_re_ranking_of_duq_is_named_with_its_gamma(evaluate, place):
     assert all(line["gamma"] is None for line in told["raw"])
     for line in post:
         assert line["name"] in found.text()
+
+
+def test_one_correction_and_one_folder_may_be_given_as_text(evaluate, place, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = evaluate(post="dsl", against=[], cache="~/features", trec="~/trec")
+    assert found.to_dict() == evaluate(post=["dsl"]).to_dict()
+    assert {path.name for path in tmp_path.iterdir()} == {"features", "trec"}
+    with pytest.raises(SureshotError, match="matrices draws one checkpoint, not 0"):
+        research.plot("matrices", [], "pairs", place / "pairs.csv", split="val")
 
 
 def test_re_ranking_that_cannot_be_is_refused_before_anything_is_read(evaluate, place, tmp_path):

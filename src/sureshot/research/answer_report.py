@@ -18,6 +18,7 @@ from sureshot.datasets.questions import SIZES, Questions, load_questions
 from sureshot.datasets.split import Split
 from sureshot.metrics.intervals import interval, mean_of, resampling_note
 from sureshot.metrics.published import PrintedAccuracy, published_answers
+from sureshot.paths import as_list
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answers import AnswerCheckpoint, Answerer, AnswerRecipe
 from sureshot.research.evaluation import warn_of_shared
@@ -184,9 +185,9 @@ def evaluate_answers(
     videos: str | Path | None = None,
     ids: str | Path | None = None,
     label: str | None = None,
-    against: Sequence[str] = (),
+    against: str | Sequence[str] = (),
     device: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> AnswerReport:
     """Measure how many questions are answered right; those it cannot know count as wrong.
@@ -197,7 +198,7 @@ def evaluate_answers(
             ``split``, ``videos``, ``ids`` and ``label``. The rest is as of
             `sureshot.research.evaluation.evaluate`.
     """
-    for method in against:
+    for method in (against := as_list(against)):
         published_answers(method)
     notes = Notes(progress or Silent())
     answerer = Answerer.load(model, device)

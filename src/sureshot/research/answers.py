@@ -503,9 +503,9 @@ def train_answers(
     recipe: str | Path | AnswerRecipe,
     *,
     to: str | Path | None = None,
-    settings: Sequence[str] = (),
+    settings: str | Sequence[str] = (),
     resume: bool = False,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> TrainingResult:
     """Train a model to answer questions.
@@ -585,12 +585,12 @@ class Answerer:
         Raises:
             ModelError: it cannot be loaded, or the encoder is not the one it was trained on.
         """
-        place = device_for(device)
+        folder, place = expand(folder), device_for(device)
         found = AnswerCheckpoint.load(folder, place)
-        return cls(found, found.retrieval.load_encoder(Path(folder) / RETRIEVAL, device), place)
+        return cls(found, found.retrieval.load_encoder(folder / RETRIEVAL, device), place)
 
     def features(
-        self, split: Split, cache: Path | None, progress: Progress | None = None
+        self, split: Split, cache: str | Path | None, progress: Progress | None = None
     ) -> SplitFeatures:
         """What the model reads of videos and questions."""
         retrieval = self.checkpoint.retrieval
@@ -605,7 +605,7 @@ class Answerer:
         )
 
     def answer(
-        self, questions: Questions, cache: Path | None = None, progress: Progress | None = None
+        self, questions: Questions, cache: str | Path | None, progress: Progress | None = None
     ) -> tuple[Questions, list[str], Sequence[tuple[str, str]]]:
         """Questions whose video can be read, with likely answers; ids and reasons of the others."""
         features = self.features(questions.split, cache, progress)

@@ -38,7 +38,7 @@ def calibrate(
     to: str | Path | None = None,
     save: bool = True,
     device: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Calibrated:
     """Learn how sure the answers of a model are from captioned footage from elsewhere.
@@ -88,7 +88,7 @@ def calibrate(
     return done
 
 
-def asked(scorer: Scorer, features: SplitFeatures, cache: Path | None) -> list[Labelled]:
+def asked(scorer: Scorer, features: SplitFeatures, cache: str | Path | None) -> list[Labelled]:
     """The captions of a split, and keywords, questions and halves made of them, as queries.
 
     A sentence is right about its own video alone, though others may fit; a keyword about all whose

@@ -24,7 +24,7 @@ from sureshot.models import model_card
 from sureshot.models.encoders.experts import presence, read_experts
 from sureshot.models.huggingface import is_hub_name
 from sureshot.models.load import Scorer, load
-from sureshot.paths import expand
+from sureshot.paths import as_list, expand
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research import absence, trust_figures
 from sureshot.research.absence import Absence
@@ -70,7 +70,7 @@ def encode(
     progress: Progress,
     *,
     frames: int | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
 ) -> SplitFeatures:
     """The features of a split, as a model reads them; notes which videos cannot be read."""
     experts = read_experts(split.experts, [item.id for item in split.items])
@@ -215,10 +215,10 @@ def evaluate(
     label: str | None = None,
     experts: str | Path | None = None,
     frames: int | None = None,
-    post: Sequence[str] = (),
+    post: str | Sequence[str] = (),
     gamma: float | None = None,
     bank: int | None = None,
-    against: Sequence[str] = (),
+    against: str | Sequence[str] = (),
     trec: str | Path | None = None,
     record: bool = False,
     trust: bool = False,
@@ -226,7 +226,7 @@ def evaluate(
     plots: str | Path | None = None,
     absent: str | Path | None = None,
     device: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Evaluation:
     """Measure a model on a split of a data set.
@@ -253,6 +253,7 @@ def evaluate(
         device: torch device; None takes a GPU where there is one.
         cache: folder of encoded features; None is one in the user's cache folder.
     """
+    post, against = as_list(post), as_list(against)
     _check_arguments(data, post, against, gamma, bank)
     gamma, bank = 0.1 if gamma is None else gamma, bank or 2000
     for name, given in (("card", card), ("plots", plots), ("absent", absent)):
@@ -287,7 +288,7 @@ def evaluate(
     if record:
         model_card.record(expand(scorer.name), recalls)
     if trec is not None:
-        write_trec(Path(trec), features, scores, scorer.name)
+        write_trec(expand(trec), features, scores, scorer.name)
     if not trust:
         return Evaluation(report=recalls, notes=tuple(notes.lines))
     ranked = ranking(scorer, features, raw=scores)

@@ -53,7 +53,7 @@ from sureshot.models.encoders.experts import (
     pack,
     starts_with_nan,
 )
-from sureshot.paths import cache_dir
+from sureshot.paths import cache_dir, expand
 from sureshot.progress import Progress, Silent
 from sureshot.settings import parse_json
 
@@ -295,7 +295,7 @@ def extract(
     frames: int = 12,
     sampling: Sampling | None = None,
     cells: Cells = "coarse",
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
     memory: FrameMemory | None = None,
 ) -> SplitFeatures:
@@ -344,7 +344,7 @@ def extract(
     )
 
 
-def uncached(split: Split, encoder: Encoder, cache: Path | None, **how: Any) -> int:
+def uncached(split: Split, encoder: Encoder, cache: str | Path | None, **how: Any) -> int:
     """Videos of a split of which, or of whose captions, the cache lacks something for `extract`."""
     keys = [item_key(item) for item in split.items] if encoder.channels else []
     texts = [_digest([text]) for text in split.texts()]
@@ -362,7 +362,7 @@ def _seen(arrays: Mapping[str, np.ndarray]) -> FrameFeatures:
     return FrameFeatures(**{"patches": np.zeros((count, 0, dim), np.float16), **arrays})
 
 
-def caption_features(split: Split, encoder: Encoder, *, cache: Path | None = None) -> SplitFeatures:
+def caption_features(split: Split, encoder: Encoder, *, cache: str | Path | None) -> SplitFeatures:
     """Features of the captions of a split alone; it gets no videos."""
     texts = _texts(split.texts(), encoder, cache, Silent())
     return SplitFeatures(split, frames=0, videos=[], texts=texts)
@@ -437,7 +437,7 @@ def sampled_frames(
 
 
 def _texts(
-    texts: Sequence[str], encoder: Encoder, folder: Path | None, progress: Progress
+    texts: Sequence[str], encoder: Encoder, folder: str | Path | None, progress: Progress
 ) -> list[Text]:
     """Sentence at its own length and words of each text, 16-bit; equal ones are encoded once."""
 
@@ -461,15 +461,15 @@ def _texts(
 
 
 def _videos_cache(
-    folder: Path | None, encoder: Encoder, *, frames: int, sampling: Sampling, cells: Cells
+    folder: str | Path | None, encoder: Encoder, *, frames: int, sampling: Sampling, cells: Cells
 ) -> FeatureCache:
     patches = "-patches" if cells == "whole" else ""
     return _cache(folder, encoder, f"{_sampled(frames, sampling)}{patches}")
 
 
-def _cache(folder: Path | None, encoder: Encoder, of: str) -> FeatureCache:
-    folder = folder or cache_dir() / "features"
-    return FeatureCache(folder / f"{encoder.fingerprint[:16]}-{of}")
+def _cache(folder: str | Path | None, encoder: Encoder, of: str) -> FeatureCache:
+    place = cache_dir() / "features" if folder is None else expand(folder)
+    return FeatureCache(place / f"{encoder.fingerprint[:16]}-{of}")
 
 
 def item_key(item: Item) -> str:

@@ -47,7 +47,7 @@ class MtebSearcher:
     scorer: Scorer
     card: Calibration | None  # turns its scores into percentages; None gives them as they are
     prior: float | None = None
-    cache: Path | None = None
+    cache: str | Path | None = None
     progress: Progress = field(default_factory=Silent)
     _features: SplitFeatures | None = field(default=None, init=False)
 
@@ -80,7 +80,7 @@ class MtebSearcher:
         """Decode and encode the videos of a task; those that cannot be read are never found."""
         _check_task(task_metadata)
         ids = [str(name) for name in corpus["id"]]
-        home = self.cache or cache_dir()
+        home = cache_dir() if self.cache is None else expand(self.cache)
         home.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=home) as folder:
             videos = _files(corpus, Path(folder))
@@ -143,7 +143,7 @@ def load(
     card: str | Path | None = None,
     prior: float | None = None,
     device: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> MtebSearcher:
     """A model for `mteb.evaluate`.

@@ -52,7 +52,7 @@ def similarity(
 
 
 def caption_scores(
-    scorer: Scorer, captions: Split, features: SplitFeatures, cache: Path | None = None
+    scorer: Scorer, captions: Split, features: SplitFeatures, cache: str | Path | None = None
 ) -> Float[np.ndarray, "captions videos"]:
     """Raw scores of other captions, such as those of training, with the videos of a split."""
     known = caption_features(captions, scorer.encoder, cache=cache)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from sureshot.errors import ArgumentError, SureshotError, option
 from sureshot.models.load import load
+from sureshot.paths import as_list, expand
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.canvas import SUFFIXES, save_figure
 from sureshot.research.evaluation import (
@@ -173,7 +174,7 @@ def plot(
     after: str | None = None,
     bank: int | None = None,
     device: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Plot:
     """Draw a figure of the papers for a trained model.
@@ -189,10 +190,10 @@ def plot(
         after: second score of ``rerank``; None is the model's own.
         bank: training captions that ``qb_norm`` and ``nnn`` look at, at most; None is 2000.
     """
-    names = [models] if isinstance(models, str | Path) else list(models)
+    names = as_list(models)
     if figure not in FIGURES:
         raise SureshotError(f"Unknown figure {figure!r}; known: {', '.join(FIGURES)}.")
-    if len(names) > 1 and figure != "epochs":
+    if not names or (len(names) > 1 and figure != "epochs"):
         raise SureshotError(
             f"{figure} draws one checkpoint, not {len(names)}; epochs draws several."
         )
@@ -242,7 +243,7 @@ _OTHER_KINDS = frozenset({".pdf", ".jpg", ".jpeg", ".eps", ".ps", ".tif", ".tiff
 
 def _write(name: str, figure: "Figure", to: str | Path | Sequence[str | Path]) -> list[Path]:
     """Write a figure into the files named, or as both kinds into a folder."""
-    named = [Path(to)] if isinstance(to, str | Path) else [Path(path) for path in to]
+    named = list(map(expand, as_list(to)))
     for path in named:
         if path.suffix.lower() in _OTHER_KINDS:
             raise ArgumentError(f"{plain(path)}: figures are written as {' or '.join(SUFFIXES)}.")

@@ -456,7 +456,9 @@ class Target:
 class PlanData:
     """The data of a plan, each read when a run first asks for it; ``claims`` as of `reproduce`."""
 
-    def __init__(self, path: Path, *, cache: Path | None = None, claims: bool = False) -> None:
+    def __init__(
+        self, path: Path, *, cache: str | Path | None = None, claims: bool = False
+    ) -> None:
         self.plan = read_plan(path)
         self.cache, self.claims = cache, claims
         self._folder = path.absolute().parent

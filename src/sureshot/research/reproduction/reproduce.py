@@ -13,7 +13,7 @@ from sureshot.datasets.synthetic import read_part
 from sureshot.errors import ArgumentError, NotFiniteError, SureshotError, option
 from sureshot.files import write_json, write_text
 from sureshot.metrics.published import claimed_rows, published_answers
-from sureshot.paths import WHOLE, Shard
+from sureshot.paths import WHOLE, Shard, expand
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.answer_report import evaluate_answers
 from sureshot.research.answers import AnswerRecipe, train_answers
@@ -80,7 +80,7 @@ def reproduce(
     seeds: int = 3,
     claims: bool = False,
     part: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Reproduction:
     """Reproduce a table or figure of a paper: every row with several seeds, tested once.
@@ -104,7 +104,7 @@ def reproduce(
     tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")
     if [one.kind for one in tables] == ["costs"]:
-        return Reproduction(files=tuple(write_costs(Path(to), tables[0])))
+        return Reproduction(files=tuple(write_costs(expand(to), tables[0])))
     path = _required(plan)
     runs: dict[str, tuple[Run, ...]] = {}
     files: list[Path] = []
@@ -112,9 +112,9 @@ def reproduce(
     with from_torchrun():
         notes = first_notes(progress)
         if rank() == 0:
-            unpack_runs(Path(to))
+            unpack_runs(expand(to))
         work = _Reproducer(
-            PlanData(path, cache=cache, claims=claims), path, Path(to), seeds, share, notes
+            PlanData(path, cache=cache, claims=claims), path, expand(to), seeds, share, notes
         )
         for one in tables:
             try:
@@ -147,7 +147,7 @@ def _tables(name: str, *, claims: bool) -> list[Table]:
 def _required(plan: str | Path | None) -> Path:
     if plan is None:
         raise ArgumentError(f"Name the data and the training with {option('plan', 'FILE')}.")
-    return Path(plan)
+    return expand(plan)
 
 
 class _MissingDataError(SureshotError):
@@ -467,7 +467,7 @@ def forecast(
     seeds: int = 3,
     claims: bool = False,
     part: str | None = None,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> Forecast:
     """Estimate the cost of a table by a dry run of each row, runs that tables share counted once.
@@ -476,7 +476,7 @@ def forecast(
     """
     tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")
-    data, kept = PlanData(_required(plan), cache=cache, claims=claims), kept_captions(Path(to))
+    data, kept = PlanData(_required(plan), cache=cache, claims=claims), kept_captions(expand(to))
     every: dict[str, tuple[str, PlannedRun]] = {}  # each run under the first table that has it
     missing: dict[str, None] = {}
     for one in tables:
@@ -593,7 +593,7 @@ def exhibits(plan: str | Path | None = None) -> tuple[Exhibit, ...]:
         >>> [one.title for one in research.exhibits() if one.name == "dvtr-8"]
         ['DVTR, table VIII: on CE']
     """
-    data = None if plan is None else PlanData(Path(plan))
+    data = None if plan is None else PlanData(expand(plan))
     return tuple(_exhibit(one, data) for one in load_tables().values())
 
 

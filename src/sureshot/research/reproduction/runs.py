@@ -234,7 +234,7 @@ def _test(
 
 
 def _encoded(
-    split: Split, scorer: Scorer, recipe: Recipe, cache: Path | None, notes: Notes
+    split: Split, scorer: Scorer, recipe: Recipe, cache: str | Path | None, notes: Notes
 ) -> SplitFeatures:
     with tempfile.TemporaryDirectory(prefix="sureshot-") as own:
         if recipe.encoder.tuned:  # no other run can use the features of what this one trained

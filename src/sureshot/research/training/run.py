@@ -31,6 +31,7 @@ from sureshot.models.model import Model, Stem, StemConfig
 from sureshot.models.similarity import ModelSimilarity
 from sureshot.models.systems.base import Codes, Sizes, System, load_system
 from sureshot.models.weights import device_for
+from sureshot.paths import as_list, expand
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.features import FrameMemory, SplitFeatures, extract, frame_memory, uncached
 from sureshot.research.scores import recalls, similarity
@@ -129,7 +130,7 @@ class Task(ABC):
         self,
         network: Tuned | None,
         notes: Notes,
-        cache: Path | None,
+        cache: str | Path | None,
         frames: Path,
         memory: FrameMemory | None = None,
     ) -> data.Pairs:
@@ -156,7 +157,7 @@ class Task(ABC):
         notes: Notes,
         *,
         resume: bool = False,
-        cache: Path | None = None,
+        cache: str | Path | None = None,
         frames: Path | None = None,
         bank: bool = True,
     ) -> loop.TrainingResult:
@@ -213,7 +214,7 @@ class Task(ABC):
                     self.finish(fitted.folder, held, notes)
         return replace(fitted, notes=tuple(notes.lines))
 
-    def encode(self, notes: Notes, cache: Path | None) -> None:
+    def encode(self, notes: Notes, cache: str | Path | None) -> None:
         """Features of all sets by the frozen encoder."""
         sets: list[SplitFeatures] = []
         for split in [*self.splits, *([self.held] if self.held else [])]:
@@ -275,9 +276,9 @@ def train(
     recipe: str | Path | Recipe,
     *,
     to: str | Path | None = None,
-    settings: Sequence[str] = (),
+    settings: str | Sequence[str] = (),
     resume: bool = False,
-    cache: Path | None = None,
+    cache: str | Path | None = None,
     progress: Progress | None = None,
 ) -> loop.TrainingResult:
     """Train a system by a recipe, in one process or in each of those that torchrun started.
@@ -301,20 +302,21 @@ def train(
 
 
 def open_recipe(
-    kind: type[_R], recipe: str | Path | _R, to: str | Path | None, settings: Sequence[str]
+    kind: type[_R], recipe: str | Path | _R, to: str | Path | None, settings: str | Sequence[str]
 ) -> tuple[_R, Path]:
     """A recipe with its settings replaced, and the folder of its run; arguments as of `train`."""
     if isinstance(recipe, str | Path):
-        path = Path(recipe)
-        return kind.load(path, settings), Path("runs") / path.stem if to is None else Path(to)
+        path = expand(recipe)
+        read = kind.load(path, as_list(settings))
+        return read, Path("runs") / path.stem if to is None else expand(to)
     if to is None:
         raise ArgumentError(
             f"A recipe that is not a file has no name; name a folder: {option('to')}."
         )
     values = recipe.to_dict()
-    for assignment in settings:
+    for assignment in as_list(settings):
         values = override(values, assignment)
-    return kind.from_dict(values, Path.cwd()), Path(to)
+    return kind.from_dict(values, Path.cwd()), expand(to)
 
 
 def first_notes(progress: Progress | None) -> Notes:
@@ -583,8 +585,8 @@ class DryRun:
 def dry_run(
     recipe: str | Path | Recipe,
     *,
-    settings: Sequence[str] = (),
-    cache: Path | None = None,
+    settings: str | Sequence[str] = (),
+    cache: str | Path | None = None,
     tests: Sequence[Split] = (),
     progress: Progress | None = None,
 ) -> DryRun:

@@ -112,13 +112,7 @@ def training_captions(scorer: Scorer, tested: Split, count: int) -> Split:
         )
     drawn = np.random.default_rng(0).permutation(len(captions))[:count]
     chosen = tuple(replace(captions[row], video=0) for row in sorted(drawn))
-    return Split(
-        dataset=splits[0].dataset,
-        name="train",
-        protocol=splits[0].protocol,
-        items=(),
-        captions=chosen,
-    )
+    return replace(splits[0], items=(), captions=chosen)
 
 
 def shared_videos(known: Sequence[Split | None], tested: Split) -> list[str]:

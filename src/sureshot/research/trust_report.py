@@ -511,8 +511,7 @@ def measure(
     Where nothing can be measured, or nothing calibrated, the report says why.
 
     Args:
-        scores: scores that order the results; rows are queries, columns videos. What is a list, or
-            a tensor in the memory of the processor, is made an array, as is ``owner``.
+        scores: that order the results; rows are queries, columns videos; a list or tensor too.
         owner: column of the video that each query is about.
         card: calibration to measure, of the same model and hub correction. If left out, the videos
             are split by lot, and the queries of each part are judged by a calibration on those of

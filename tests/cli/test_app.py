@@ -162,7 +162,8 @@ def test_ctrl_c_ends_a_search_quietly_with_130(library, tmp_path):
 @pytest.mark.parametrize("form", ["", "--json"])
 def test_a_reader_that_leaves_early_is_no_error(library, form, tmp_path):
     queries = tmp_path / "queries.txt"
-    queries.write_text("red\n" * 400)
+    refused = " " * 100_000 + "red"  # a search that comes so far ends with an error
+    queries.write_text("red\n" * 400 + refused)
     search = f"search --from-file {queries} --db {library.db} {form}"
     line = f"{sys.executable} -m sureshot {search} | head -1; exit ${{PIPESTATUS[0]}}"
     ran = subprocess.run(["bash", "-c", line], capture_output=True, text=True)

@@ -445,7 +445,7 @@ def _is_dated(wanted: Mapping[str, Any]) -> bool:
 def _print(answers: "Iterable[Answer]", as_json: bool, dated: bool) -> None:
     if as_json:
         for answer in answers:
-            terminal.print_json(answer.to_dict())
+            terminal.write_json(answer.to_dict(), sys.stdout)
     else:
         terminal.print_answers(terminal.console(), answers, dated=dated)
 

@@ -12,7 +12,7 @@ from contextlib import AbstractContextManager
 from itertools import zip_longest
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
 from rich.cells import cell_len
@@ -182,18 +182,22 @@ def print_result(result: Any, *, as_json: bool) -> int:
 
 
 def print_json(values: dict[str, Any], *, err: bool = False) -> int:
-    """Print a JSON document with its schema on one line, and give the exit code of success.
+    """Print a JSON document, see `write_json`, and give the exit code of success.
 
-    No character of it steers a terminal. If the output has been closed, the document is dropped.
+    If the output has been closed, the document is dropped.
     """
-    stream = sys.stderr if err else sys.stdout
-    unicode = "utf" in (stream.encoding or "").lower()
     try:
-        stream.write(json_text(values, ascii_only=not unicode) + "\n")
-        stream.flush()
+        write_json(values, sys.stderr if err else sys.stdout)
     except BrokenPipeError:
         drop_output()
     return 0
+
+
+def write_json(values: dict[str, Any], stream: TextIO) -> None:
+    """Write a document with its schema on one line; no character of it steers a terminal."""
+    unicode = "utf" in (stream.encoding or "").lower()
+    stream.write(json_text(values, ascii_only=not unicode) + "\n")
+    stream.flush()
 
 
 @contextlib.contextmanager

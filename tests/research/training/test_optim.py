@@ -48,6 +48,12 @@ def test_schedules_of_the_papers_codes(kind, shares):
         assert multiplier(step, 1000, 0.1, kind) == pytest.approx(share, abs=1e-8)
 
 
+@pytest.mark.parametrize("kind", ["adamw", "bert_adam", "hugging_face"])
+@pytest.mark.parametrize("warmup", [0.0, 0.1, 1.0])
+def test_past_its_last_step_a_run_changes_nothing_more(kind, warmup):
+    assert [multiplier(step, 10, warmup, kind) for step in (10, 11, 15, 20)] == [0, 0, 0, 0]
+
+
 def test_without_warm_up_no_schedule_divides_by_zero():
     assert multiplier(0, 10, 0.0, "bert_adam") == multiplier(0, 10, 0.0, "hugging_face") == 1.0
 

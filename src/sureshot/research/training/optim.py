@@ -22,7 +22,7 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
     step lower, :math:`s / w`, so that their first step changes nothing.
 
     Args:
-        step: from 0 to ``total`` - 1, in the whole run.
+        step: from 0 to ``total`` - 1, in the whole run; the share is 0 past them.
         warmup: share of all steps, from 0 to 1.
         kind: the optimiser, whose code has a schedule of its own. ``hugging_face`` rounds w down.
             ``bert_adam`` begins the cosine at step 0 beneath the warm-up,
@@ -39,6 +39,8 @@ def multiplier(step: int, total: int, warmup: float, kind: Optimizer = "adamw") 
         >>> [round(multiplier(step, 5, 0.4, "bert_adam"), 2) for step in range(5)]
         [0.0, 0.5, 0.65, 0.35, 0.1]
     """
+    if step >= total:
+        return 0.0
     if kind == "bert_adam":
         done = step / total
         return done / warmup if done < warmup else 0.5 * (1 + math.cos(math.pi * done))

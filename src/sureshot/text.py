@@ -84,7 +84,12 @@ def printable(path: str | Path) -> str:
     try:
         return str(path).encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     except UnicodeEncodeError:  # half a character, which no file name holds
-        return str(path).encode("utf-8", "replace").decode("utf-8")
+        return encodable(str(path))
+
+
+def encodable(text: str) -> str:
+    """Text with a question mark for each half of a character, which no tokenizer takes."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def plain(text: str | Path) -> str:

@@ -194,6 +194,8 @@ def test_an_encoder_alone_scores_by_the_mean_of_frames(videos):
     np.testing.assert_allclose(texts.vectors @ embedded.vectors.T, found, atol=1e-6)
     with pytest.raises(ArgumentError, match="here are videos and texts"):
         model.similarity(embedded, texts)
+    with pytest.raises(ArgumentError, match=r"encode_query and encode_.* are texts and NoneType"):
+        model.similarity(texts, None)
     assert found[0].argmax() == 0 and found[1].argmax() == 1
 
 

@@ -15,7 +15,7 @@ from importlib.resources import files
 from sureshot.errors import ArgumentError, QueryError, option
 from sureshot.models.encoders import Encoder, TextFeatures
 from sureshot.models.encoders.base import Vocabulary, seen_words
-from sureshot.text import other_script, plain
+from sureshot.text import encodable, other_script, plain
 
 _LONGEST = 100_000  # characters of a query that are looked at
 # Endings that may be exchanged for one another, or for none, in a word that is the same.
@@ -28,8 +28,7 @@ def clean(query: str) -> str:
     """A query as one line of printable text; it is refused where nothing is left of it."""
     if not isinstance(query, str):
         raise QueryError(f"The query is {query!r}; give a sentence as text.")
-    # Undecodable bytes of a terminal arrive as lone surrogates, which no tokenizer takes.
-    text = query[:_LONGEST].encode("utf-8", "replace").decode("utf-8")
+    text = encodable(query[:_LONGEST])  # a terminal gives halves for bytes that are no text
     text = "".join(" " if unicodedata.category(c) == "Cc" else c for c in text)
     text = " ".join(text.split())
     if not any(c.isprintable() for c in text.replace(" ", "")):

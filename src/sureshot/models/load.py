@@ -223,10 +223,11 @@ class Scorer:
         Args:
             corrected: whether the hub correction of the model's bank is taken off, as in a search.
         """
-        if (texts.are, videos.are) != ("texts", "videos"):
+        are = [getattr(given, "are", type(given).__name__) for given in (texts, videos)]
+        if are != ["texts", "videos"]:
             raise ArgumentError(
-                f"similarity compares texts with videos, in this order; here are {texts.are} and "
-                f"{videos.are}."
+                "similarity compares what encode_query and encode_document give, in this order; "
+                f"here are {' and '.join(are)}."
             )
         if {texts.model, videos.model} != {self._known_as}:
             raise ArgumentError(

@@ -122,7 +122,7 @@ def test_tokens_that_begin_with_a_space_are_the_word_behind_it():
 def test_there_is_a_name_for_every_token_of_an_encoder(name):
     encoder = load_encoder(name, "cpu")
     assert isinstance(encoder, HasWords)
-    texts = [TEXT, "dogs", "two words " * 100]
+    texts = [TEXT, "dogs", "two words " * 100, "half \ud800 a character"]
     counts = encoder.encode_texts(texts).mask.sum(1).tolist()
     words = encoder.words_of(texts)
     assert [len(one) for one in words] == counts
@@ -134,7 +134,7 @@ def test_there_is_a_name_for_every_token_of_a_clip(tmp_path, make):
     make(tmp_path)
     encoder = ClipEncoder.load(str(tmp_path), "cpu")
     assert isinstance(encoder, HasWords)
-    texts = ["a red dog", "two cars, a blue bus and a red bus", "a"]
+    texts = ["a red dog", "two cars, a blue bus and a red bus", "a", "half \ud800 a character"]
     counts = encoder.encode_texts(texts).mask.sum(1).tolist()
     words = encoder.words_of(texts)
     assert [len(one) for one in words] == counts

@@ -84,7 +84,7 @@ def test_vectors_are_of_unit_length_and_padding_is_zero(encoder: BundledEncoder)
 
 
 @installed
-@pytest.mark.parametrize("text", ["", " ", "犬が走る", "\u0000", "🐕", "x" * 5000])
+@pytest.mark.parametrize("text", ["", " ", "犬が走る", "\u0000", "\ud800", "🐕", "x" * 5000])
 def test_any_text_has_a_vector(encoder: BundledEncoder, text: str) -> None:
     features = encoder.encode_texts([text])
     np.testing.assert_allclose(np.linalg.norm(features.sentence, axis=1), 1, atol=1e-5)

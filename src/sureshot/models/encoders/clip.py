@@ -38,7 +38,7 @@ from sureshot.models.encoders.base import (
 from sureshot.models.huggingface import INDEX, WEIGHTS
 from sureshot.paths import expand, is_folder_at
 from sureshot.settings import read_json
-from sureshot.text import listed
+from sureshot.text import encodable, listed
 
 if TYPE_CHECKING:
     import torch
@@ -361,7 +361,7 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> TokenIds:
         """Ids of the tokens of texts; at least one text."""
-        found = self._tokenizer.encode_batch(list(texts))
+        found = self._tokenizer.encode_batch([*map(encodable, texts)])
         ids = np.array([text.ids for text in found], np.int64)
         if ids.max() >= self._vocabulary:
             reason = f"{TOKENIZER} gives token {ids.max()}, the network knows {self._vocabulary}"
@@ -378,7 +378,8 @@ class Tokenizer:
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token that is not padding."""
         words = []
-        for text, found in zip(texts, self._tokenizer.encode_batch(list(texts)), strict=True):
+        tokens = self._tokenizer.encode_batch([*map(encodable, texts)])
+        for text, found in zip(texts, tokens, strict=True):
             words.append(tuple(compress(token_words(text, found), found.attention_mask)))
         return words
 

@@ -13,9 +13,10 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Bool, Float
-from tokenizers import Tokenizer
+from tokenizers import Encoding, Tokenizer
 
 from sureshot.models.encoders.base import TextFeatures, token_words
+from sureshot.text import encodable
 
 LAYERS, HEADS, DIM = 6, 12, 384
 MAX_TOKENS = 128  # the length the sentence model was tuned at, [CLS] and [SEP] included
@@ -64,15 +65,18 @@ class MiniLM:
         self, texts: Sequence[str]
     ) -> tuple[list[list[int]], Bool[np.ndarray, " texts"]]:
         """Numbers of the tokens of each text, at most 128, and which texts were cut."""
-        # A long text is cut before it is tokenized: no text of 128 tokens needs more characters.
-        ids = [self._tokenizer.encode(text[: MAX_TOKENS * 100]).ids for text in texts]
+        ids = [self._tokens(text).ids for text in texts]
         cut = [i if len(i) <= MAX_TOKENS else [*i[: MAX_TOKENS - 1], i[-1]] for i in ids]
         return cut, np.array([len(i) > MAX_TOKENS for i in ids])
 
     def words_of(self, texts: Sequence[str]) -> list[tuple[str, ...]]:
         """The word of each token of each text."""
-        words = [token_words(t, self._tokenizer.encode(t[: MAX_TOKENS * 100])) for t in texts]
+        words = [token_words(text, self._tokens(text)) for text in texts]
         return [w if len(w) <= MAX_TOKENS else (*w[: MAX_TOKENS - 1], w[-1]) for w in words]
+
+    def _tokens(self, text: str) -> Encoding:
+        # A long text is cut before it is tokenized: no text of 128 tokens needs more characters.
+        return self._tokenizer.encode(encodable(text[: MAX_TOKENS * 100]))
 
     def _states(self, ids: Sequence[Sequence[int]]) -> Float[np.ndarray, "tokens d"]:
         """States of the tokens of all texts, one text after the other, without any padding."""

@@ -13,8 +13,9 @@ from PIL import Image
 from sureshot.errors import VideoError
 from sureshot.media import excerpt as footage
 from sureshot.media.container import _Reader, open_container
+from sureshot.media.discover import Source
 from sureshot.media.excerpt import copy_streams, cut, keyframe_before, playable, remux
-from sureshot.media.video import frames_at, is_seekable
+from sureshot.media.video import frames_at, is_seekable, open_video
 from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured, film, patterns, remuxed, sound
 from tests.grey import grey_clip, listen, watch
@@ -255,11 +256,17 @@ def test_a_film_whose_clock_begins_late_is_laid_anew_from_zero(tmp_path) -> None
     assert playable(soon).way == "direct"
 
 
-def test_of_two_recordings_in_one_file_each_is_shown_at_its_own_time(tmp_path) -> None:
+@pytest.mark.parametrize(("suffix", "codec"), [("ts", "libx264"), ("mpg", "mpeg2video")])
+def test_of_two_recordings_in_one_file_each_is_shown_at_its_own_time(
+    tmp_path, suffix, codec
+) -> None:
     """The second one's clock begins at 0 again, so a time of it leads to two places."""
     colours = ["red", "green", "blue", "white"]
-    parts = [coloured(tmp_path / f"{n}.ts", colours[n : n + 2], seconds=20) for n in (0, 2)]
-    both = tmp_path / "both.ts"
+    parts = [
+        coloured(tmp_path / f"{n}.{suffix}", colours[n : n + 2], seconds=20, rate=25, codec=codec)
+        for n in (0, 2)
+    ]
+    both = tmp_path / f"both.{suffix}"
     both.write_bytes(b"".join(part.read_bytes() for part in parts))
     times = [10.0, 30.0, 50.0, 70.0]
     stills = [still.mean((0, 1)) for still in frames_at(both, times, side=16)]
@@ -271,6 +278,8 @@ def test_of_two_recordings_in_one_file_each_is_shown_at_its_own_time(tmp_path) -
             np.testing.assert_allclose(shown, COLOURS[colour], atol=12)
         with pytest.raises(VideoError, match="cannot be cut without encoding it"):
             keyframe_before(both, time)
+        with open_video(Source(both, "file")) as video:  # what comes before is not decoded
+            assert video.seek(time) and 0 < next(video.frames).time <= time
 
 
 def test_a_recording_is_looked_at_in_many_places_only_once(tmp_path, monkeypatch) -> None:

@@ -26,6 +26,8 @@ from sureshot.media.container import TimeBudget
 from sureshot.media.discover import Source
 from sureshot.media.excerpt import footage, playable
 from sureshot.media.video import Clock, _seek_to, frames_at, open_video
+from sureshot.s3 import object_path
+from tests.buckets import BUCKET
 from tests.clips import coloured, film, greys, patterns, remuxed, sound
 
 CONTAINERS = [
@@ -532,6 +534,20 @@ def test_a_frame_stays_on_screen_until_the_next_one_comes(tmp_path):
     assert [level(image) for image in images] == pytest.approx([50, 100, 100, 100, 150], abs=3)
 
 
+def test_at_the_clock_of_a_file_in_a_bucket_is_looked_once(tmp_path, bucket):
+    data = film(tmp_path / "a.ts", patterns(200), every=5).read_bytes()
+    parts, size = [], 188 * (len(data) // 188 // 30)
+    for start in range(0, len(data), size):  # as large as a film, by packets of nothing
+        parts += [data[start : start + size], (b"\x47\x1f\xff\x10" + b"\xff" * 184) * 5000]
+    bucket.put("v/a.ts", b"".join(parts))
+    path, asked = object_path(f"s3://{BUCKET}/v/a.ts"), []
+    for _ in range(2):
+        bucket.asked.clear()
+        frames_at(path, [8.0], side=8)
+        asked.append(len(bucket.asked))
+    assert asked[1] < asked[0] - 8
+
+
 def test_frames_at_of_a_folder(tmp_path):
     folder = folder_of(tmp_path / "f", range(0, 240, 20))
     images = frames_at(folder, [0.0, 0.9, 1.0, 10.5, 99.0], side=30, rate=1.0)
@@ -558,7 +574,7 @@ def test_an_index_that_leads_before_the_begin_of_a_file_is_done_without():
         def seek(self, _: int) -> None:
             raise OSError(22, "Invalid argument")
 
-    _seek_to(Led(), 0.0, TimeBudget(size=100), 1.0)
+    _seek_to(Led(), Clock(stream()), TimeBudget(size=100), 0.0, 1.0, 0.0)
 
 
 MILLI = Fraction(1, 1000)

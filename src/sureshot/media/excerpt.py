@@ -33,6 +33,7 @@ from sureshot.media.frames import is_photo, read_image
 from sureshot.media.mp4 import Picture, Sound, write_clip
 from sureshot.media.timecode import read_timing
 from sureshot.media.video import (
+    JOINED,
     Clock,
     file_size,
     frames_in,
@@ -189,14 +190,18 @@ def _frames(
             # Read now: a stream of a closed file points into freed memory.
             aspect = video.sample_aspect_ratio and Fraction(video.sample_aspect_ratio)
             zero = start_of(video)
-            seek = back < moment and is_seekable(container)
+            clock, aim = Clock(stream), zero + moment - back
+            runs = back < moment and is_seekable(container)
+            seek = runs or (back < moment and container.format.name in JOINED)
             if seek:
                 try:
-                    goal = (zero + moment - back) / float(stream.time_base or 1)
-                    container.seek(round(goal), stream=stream)
-                except (av.FFmpegError, OSError):  # the latter where it leads before the start
+                    if runs:
+                        container.seek(round(aim / float(stream.time_base or 1)), stream=stream)
+                    else:
+                        clock.lead(container, stream, aim)
+                except (av.FFmpegError, OSError, IndexError):  # as where it leads before the start
                     continue
-            packets = map(Clock(stream).correct, container.demux(stream))
+            packets = map(clock.correct, container.demux(stream))
             decoded = _decoded(packets, kind, zero, math.nan if seek else 0.0, budget)
             frames = within_budget(decoded, budget)
             first = next(frames, None)

@@ -6,6 +6,7 @@ end, missing or jumping times. Rotation, alpha and pixel formats are handled in 
 
 import contextlib
 import errno
+import itertools
 import math
 import stat
 import struct
@@ -70,6 +71,21 @@ class Clock:
                 packet.pts += ticks
         return packet
 
+    def lead(self, container: Any, stream: Any, stamp: float) -> None:
+        """Lead a file whose clock was set back to its last keyframe at or before a second of this.
+
+        Only its packets, read from the start, say where that is; none of them is decoded.
+        """
+        place, found = 0, vars(self).copy()
+        for packet in map(self.correct, container.demux(stream)):
+            if not packet.is_keyframe or None in (packet.pts, packet.pos):
+                continue
+            if packet.pts * packet.time_base > stamp:
+                break
+            place, found = packet.pos, vars(self).copy()
+        vars(self).update(found)
+        container.seek(place, unsupported_byte_offset=True)
+
     def time_of(self, stamp: float | None) -> float:
         """Seconds from the start of a frame that the file puts at ``stamp``, or nowhere."""
         if stamp is None or not math.isfinite(stamp):
@@ -97,9 +113,9 @@ _INSTANT = 1e-3  # seconds: times closer together are one
 # What ffmpeg says about nonsense besides "invalid data"; no system says so about reading.
 _NONSENSE = frozenset({errno.EINVAL, errno.EPERM, errno.EBUSY})
 _UNSEEKABLE = frozenset({"gif", "apng", "webp"})  # each frame is painted over the one before
-_JOINED = frozenset({"mpegts", "mpeg"})  # recordings may follow each other, each with its clock
+JOINED = frozenset({"mpegts", "mpeg"})  # recordings may follow each other, each with its clock
 _LOOKS = 16  # places at which the clock of such a file is looked at
-_RISING: dict[tuple[str, int], bool] = {}  # whether it never falls, by the file and its size
+_FILES = 10_000  # of which what was seen is remembered
 
 
 class Video:
@@ -114,20 +130,21 @@ class Video:
         self.held = 0  # bytes that its decoder holds, about
         self.metadata: list[Mapping[str, str]] = []  # of the file, then of each track of pictures
         self.frames: Iterator[Frame] = iter(())  # that are left to read
-        self._seek: Callable[[float], None] | None = None
+        self._seek: Callable[[float, float], None] | None = None
 
     def __iter__(self) -> Iterator[Frame]:
         return self.frames
 
-    def seek(self, time: float) -> bool:
-        """Begin with the last keyframe at or before ``time``; whether that was tried.
+    def seek(self, time: float, back: float = 0.0) -> bool:
+        """Begin with the last keyframe ``back`` seconds before ``time``; whether that was tried.
 
         To be called before the first frame is read. Some files land elsewhere or begin at their
         start all the same; the frames know their times.
         """
-        if self._seek is not None:
-            self._seek(time)
-        return self._seek is not None
+        if self._seek is None or time <= back:
+            return False
+        self._seek(time, back)
+        return True
 
     def remark(self, remark: str) -> None:
         """Add to the note."""
@@ -197,7 +214,7 @@ def _open_file(
     # Without a known length times are mere guesses, but for Matroska, where each cluster has one.
     timed = video.duration or container.format.name == "matroska,webm"
     if timed and container.format.name not in _UNSEEKABLE:
-        video._seek = partial(_seek_to, container, clock.start or 0.0, budget)
+        video._seek = partial(_seek_to, container, clock, budget, video.duration)
     stated = _stated_duration(container, stream, source.path)
     packets = _packets(video, container, stream, clock, budget, stated)
     packets = (p for p in packets if p.size or p.pts is None)  # an empty one repeats a picture
@@ -262,28 +279,41 @@ def _claimed_duration(container: Any, stream: Any) -> float:
     return next((claim for claim in claims if 0 < claim < 7 * 86400), 0.0)
 
 
-def _seek_to(container: Any, start: float, budget: TimeBudget, time: float) -> None:
+def _seek_to(
+    container: Any, clock: Clock, budget: TimeBudget, end: float, time: float, back: float
+) -> None:
     # A format that cannot seek, or that leads before its begin, is read on from where it is,
-    # which ends at the same frame.
-    with budget.call(), contextlib.suppress(av.error.FFmpegError, OSError):
+    # which ends at the same frame. So is one that PyAV trips over, see `_packets`.
+    with budget.call(), contextlib.suppress(av.error.FFmpegError, OSError, IndexError):
+        start = clock.start or 0.0
         if is_seekable(container):
-            container.seek(round((time + start) * av.time_base))
+            aim = max(min(time, end or time) - back, 0.0)
+            container.seek(round((aim + start) * av.time_base))
+        elif container.format.name in JOINED:
+            clock.lead(container, picture_stream(container), start + time - back)
+
+
+_runs: dict[tuple[Any, ...], bool] = {}  # what was seen of files
 
 
 def is_seekable(container: Any) -> bool:
     """Whether a time leads to one place in an open file; not where its clock was set back."""
-    if container.format.name not in _JOINED:
+    if container.format.name not in JOINED:
         return container.format.name not in _UNSEEKABLE
-    file = container.name, container.size
-    if file not in _RISING:
-        stream, stamps = picture_stream(container), []
+    file = container.name, container.size, container.start_time, container.duration
+    if file not in _runs:
+        stream = picture_stream(container)
+        stamps: list[int] = []
         for part in range(_LOOKS):
             container.seek(part * container.size // _LOOKS, unsupported_byte_offset=True)
-            stamps.append(next(container.demux(stream)).dts)
+            # Not every packet says its time.
+            known = (packet.dts for packet in container.demux(stream) if packet.dts is not None)
+            stamps += itertools.islice(known, 1)
         container.seek(0, unsupported_byte_offset=True)
-        known = [stamp for stamp in stamps if stamp is not None]
-        _RISING[file] = known == sorted(known)
-    return _RISING[file]
+        if len(_runs) >= _FILES:
+            _runs.clear()
+        _runs[file] = stamps == sorted(stamps)
+    return _runs[file]
 
 
 def _decode(
@@ -552,8 +582,7 @@ def _open_before(
         with open_video(Source(path, "file"), decode="all") as video:
             if room:
                 room.take(video.held)
-            aim = min(time, video.duration or time) - back
-            sought = aim > 0 and video.seek(aim)
+            sought = video.seek(time, back)
             try:
                 first = next(video.frames)
             except VideoError:

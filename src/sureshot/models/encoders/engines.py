@@ -194,6 +194,11 @@ def openvino() -> Any:
     return openvino
 
 
+def has_bf16() -> bool:
+    """Whether this processor has the numbers of 16 bits that OpenVINO computes with."""
+    return "BF16" in openvino().Core().get_property("CPU", "OPTIMIZATION_CAPABILITIES")
+
+
 class OpenvinoNetwork:
     """Runs an EfficientNet-Lite2 by OpenVINO, one frame per thread."""
 
@@ -202,9 +207,7 @@ class OpenvinoNetwork:
     ) -> None:
         ov = openvino()
         core = ov.Core()
-        if precision == "bf16" and "BF16" not in core.get_property(
-            "CPU", "OPTIMIZATION_CAPABILITIES"
-        ):
+        if precision == "bf16" and not has_bf16():
             raise ModelError(
                 "This processor has no bfloat16, so a model of such numbers cannot index here; "
                 f"searching works. Index with {option('model', 'bundled')} into another place."

@@ -15,7 +15,10 @@ from rich.text import Text
 from sureshot.cli import terminal
 from sureshot.cli import terminal as module
 from sureshot.cli.terminal import Bar, compute_alone
+from sureshot.library import results
 from sureshot.library.results import Answer, Confidence, Copy, FrameScore, Hit, Piece
+from sureshot.library.video_list import VideoPage
+from sureshot.store.rows import VideoRecord
 
 
 class Terminal(io.StringIO):
@@ -242,3 +245,28 @@ def test_a_table_in_a_pipe_is_what_rich_would_print_without_its_trailing_spaces(
     terminal.print_table(quick, made())
     printed = quick.file.getvalue().splitlines()
     assert printed == [line.rstrip() for line in slow.file.getvalue().splitlines()]
+
+
+def test_a_list_is_shown_while_files_are_looked_for(monkeypatch):
+    """Of thousands, or on a disk that answers slowly, the first come at once."""
+    out = Console(file=io.StringIO(), width=70, force_terminal=True, color_system=None)
+    printed = []
+    monkeypatch.setattr(
+        results, "is_gone", lambda path: printed.append(out.file.getvalue().count("\n"))
+    )
+    records = [
+        VideoRecord(path=Path(f"/films/{name}"), kind="file", size=1, mtime_ns=0, reason=why)
+        for name, why in [("a.mp4", ""), ("b" * 40 + ".mp4", "is no video"), ("c.mp4", "")]
+    ]
+    terminal.print_videos(out, VideoPage(tuple(records), total=2, failed=1, seconds=0.0))
+    lines = out.file.getvalue().splitlines()
+    assert printed == [1, 2, 6] and max(map(len, lines)) <= 70
+    column = lines[0].index("video")
+    assert [line[column:].rstrip() for line in lines[1:-1]] == [
+        "/films/a.mp4",
+        "/films/",
+        "b" * 30,
+        "b" * 10 + ".mp4",
+        "  failed: is no video",
+        "/films/c.mp4",
+    ]

@@ -29,9 +29,10 @@ from sureshot.library.results import (
     Status,
     absence,
     json_text,
+    looked_for,
 )
 from sureshot.paths import expand
-from sureshot.text import plain, time_left, time_range, timecode
+from sureshot.text import duration, plain, time_left, time_range, timecode
 
 if TYPE_CHECKING:
     from sureshot.library.video_list import VideoPage
@@ -355,25 +356,34 @@ def print_path(out: Console, label: str, path: str, style: str = "") -> None:
 
 
 def print_videos(out: Console, page: "VideoPage") -> None:
-    """The table of videos, with the reasons of failures, and how many there are."""
+    """The table of videos, with the reasons of failures, and how many there are.
+
+    Each line is printed at once: there may be many, and a disk that is slow to say what is there.
+    """
+    names = ("length", "date", "date from", "windows")
+    rows = [
+        ("" if r.reason else duration(r.duration), r.date.text[:10], r.date.source, str(r.windows))
+        for r in page.videos
+    ]
     narrow = out.width < _NARROW
-    table = _table("length", "date", "date from", "windows", "video")
-    values = page.to_dict()["videos"]
-    for record, known in zip(page.videos, values, strict=True):
-        mark = absence(missing=known["missing"], away=known["away"])
-        name = Text(short(record.path) + mark, overflow="fold")
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    room = out.width if narrow else out.width - sum(widths) - 2 * len(widths)
+    if rows and not narrow:
+        out.print(Text("  ".join([*map(str.rjust, names, widths), "video"]), "dim"))
+    for record, row in zip(page.videos, rows, strict=True):
+        ahead = "  ".join(map(str.rjust, row, widths)) + "  "
+        if narrow:  # a name below, as there is no room to the right
+            out.out(f"{row[0]:>6}  {row[1]}", highlight=False)
+            ahead = ""
+        texts = [(short(record.path) + absence(**looked_for(record.path)), "")]
         if record.reason:
-            name.append(f"\n  failed: {plain(record.reason)}", "red")
+            texts.append((f"  failed: {plain(record.reason)}", "red"))
         elif record.note:
-            name.append(f"\n  damaged: {plain(record.note)}", "yellow")
-        length = "" if record.reason else known["text"]
-        day, source = known["date"][:10], known["date_from"]
-        if narrow:  # a name below, as there is no room in the line
-            out.print(Text(f"{length:>6}  {day}"))
-            out.print(name)
-        table.add_row(length, day, source, str(record.windows), name)
-    if values and not narrow:
-        print_table(out, table)
+            texts.append((f"  damaged: {plain(record.note)}", "yellow"))
+        for text, style in texts:
+            for line in _folded(out, text, room):
+                out.out(ahead + line, style=style, highlight=False)
+                ahead = " " * len(ahead)
     failed = f"; {page.failed} could not be indexed" if page.failed else ""
     out.print(page.text + failed)
     print_notes(out, [page.note] if page.note else [])
@@ -392,6 +402,13 @@ def videos_of(hit: Hit) -> list[str]:
         copies.append(f"  = {more} more")
     scene = [f"  {hit.scene}"] if hit.pieces else []
     return [short(hit.path) + hit.mark, *scene, *copies]
+
+
+def _folded(out: Console, text: str, width: int) -> list[str]:
+    """Lines of a text that are no wider; what is not too wide takes no time."""
+    if cell_len(text) <= width:
+        return [text]
+    return [line.plain for line in Text(_broken(text, width)).wrap(out, width, overflow="fold")]
 
 
 def _broken(path: str, width: int) -> str:

@@ -368,16 +368,20 @@ def test_refusals_are_one_sentence_without_secrets(films, tmp_path, capsys, monk
     assert SECRET[:8] not in said
 
 
-def test_a_file_of_an_index_that_somebody_deleted_is_told_as_that(films, library, capsys) -> None:
+@pytest.mark.parametrize("table", ["windows", "videos"])
+def test_a_file_of_an_index_that_somebody_deleted_is_made_again(
+    films, library, capsys, table
+) -> None:
     asked = ["index", str(library.videos / "red.mp4"), "--db", "s3://films/own"]
     assert command([*asked, "--model", "tiny"]) == 0
-    (lost,) = films.keys("own/windows.lance/data/")
+    (lost,) = films.keys(f"own/{table}.lance/data/")
     films.client.delete_object(Bucket="films", Key=lost)
-    assert command(asked) == 1
-    told = capsys.readouterr().err
-    assert "A file of it has been deleted" in told and "sureshot reset" in told
-    assert command(["reset", "--yes", "--db", "s3://films/own"]) == 0
-    assert command([*asked, "--model", "tiny"]) == 0
+    code, said = run(capsys, "status", "--check", "--db", "s3://films/own")
+    assert code == 1 and f"{table}.lance" in said and "sureshot index" in said
+    assert command(asked) == 0
+    assert run(capsys, "status", "--check", "--db", "s3://films/own")[0] == 0
+    code, said = run(capsys, "search", "red", "--db", "s3://films/own")
+    assert code == 0 and "red.mp4" in said
 
 
 @pytest.mark.slow

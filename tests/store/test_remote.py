@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from sureshot.errors import StoreError, SureshotError
-from sureshot.store import remote
+from sureshot.store import remote, repair
 from sureshot.store.checksums import FILE
 from sureshot.store.index import Store
-from sureshot.store.tables import NAMES
+from sureshot.store.tables import NAMES, Tables
 from tests.buckets import BUCKET, SECRET, Bucket
 from tests.encoded import make_store, random_windows, record
 
@@ -122,6 +122,18 @@ def test_checksums_of_a_copy_are_of_files_in_it(bucket: Bucket, cache: Path) -> 
     (table,) = cache.rglob("windows.lance")
     names = [line.split()[-2] for line in (table / FILE).read_text().splitlines() if line]
     assert names and all((table / name).exists() for name in names)
+
+
+def test_a_storage_that_fails_for_a_moment_costs_no_file(bucket: Bucket, monkeypatch) -> None:
+    make_store(PLACE).write(record("/v/a.mp4"), random_windows(3))
+
+    def fail(again: bool) -> None:
+        raise OSError("for a moment")
+
+    monkeypatch.setattr(repair, "_readable", lambda part: False)
+    with pytest.raises(OSError, match="for a moment"):
+        repair.retry_without_bad_files(Tables(PLACE), fail)
+    assert (len(Store.open(PLACE).videos()), Store.open(PLACE).count()) == (1, 3)
 
 
 @pytest.mark.slow

@@ -147,8 +147,6 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
     try:
         return act(False)
     except FAILURES:
-        if is_remote(tables.location):
-            raise
         with write_lock(tables.location):
             if not sum(_drop_bad_files(tables, name) for name in tables.names):
                 raise
@@ -158,15 +156,16 @@ def retry_without_bad_files(tables: Tables, act: Callable[[bool], Result]) -> Re
 def _drop_bad_files(tables: Tables, name: Name) -> int:
     """Take files out of a table of which no rows can be made; how many.
 
-    It is an error if one cannot be read at all, as by a disk that is away: that proves nothing.
+    It is an error if one cannot be read at all, as by a disk that is away: that proves nothing. In
+    object storage, which may fail for a moment, only a file that is gone does.
     """
 
     def act(table: Any) -> int:
         _, deadly = tables.damaged(name)
         parts = table.get_fragments()
         bad = [part for part in parts if part.fragment_id in deadly or not _readable(part)]
-        for part in bad:
-            _read_whole(part, Path(tables.location) / f"{name}.lance")
+        folder, remote = absolute(tables.location) / f"{name}.lance", is_remote(tables.location)
+        bad = [part for part in bad if not _reads_whole(part, folder) or not remote]
         if bad:
             numbers = [part.fragment_id for part in bad]
             operation = lance.LanceOperation.Delete([], numbers, "damaged")
@@ -191,14 +190,18 @@ def _readable(fragment: Any) -> bool:
     return False
 
 
-def _read_whole(fragment: Any, table: Path) -> None:
-    """Read the files of a part of a table, those that are there, whatever is in them."""
+def _reads_whole(fragment: Any, table: Path) -> bool:
+    """Read the files of a part of a table, whatever is in them; whether all of them are there."""
     deleted = fragment.deletion_file()
     paths = [table / "data" / file.path for file in fragment.data_files()]
-    for path in [*paths, *([table / deleted] if deleted else [])]:
+    paths += [table / deleted] if deleted else []
+    found = 0
+    for path in paths:
         with contextlib.suppress(FileNotFoundError), path.open("rb") as file:
             while file.read(_BYTES_AT_ONCE):
                 pass
+            found += 1
+    return found == len(paths)
 
 
 def delete_index(location: str) -> None:

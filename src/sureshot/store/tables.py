@@ -656,12 +656,8 @@ def _fix(error: Exception, location: str, doing: str) -> str:
     # Of what is to be created, nothing is there that could be damaged.
     if doing == "create" or says("not a directory", "file exists", "file name too long"):
         return f"Choose another place with {option('db')}."
-    if remote.is_remote(location):
-        if doing != "write" and re.search(r"not found: \S*\.lance\b", text):
-            return (
-                "A file of it has been deleted, and in object storage that is not repaired: "
-                "`sureshot reset` removes the index; then index your folders again."
-            )
+    lost = doing != "write" and re.search(r"not found: \S*\.lance\b", text)
+    if remote.is_remote(location) and not lost:
         return "Check the address and your access to it, then run the same command again."
     return (
         "It may be damaged. `sureshot index FOLDER` encodes again what cannot be read; if that "

@@ -147,7 +147,7 @@ def test_links_out_of_the_indexed_folders_are_left_out_by_name(tmp_path):
     assert len(sidecars_of(video, roots=[private])) == 2
 
 
-def test_files_in_a_bucket_are_read_as_those_in_a_folder(bucket):
+def test_files_in_a_bucket_are_read_as_those_in_a_folder(bucket, tmp_path):
     bucket.put("v/film.mp4", b"no video")
     bucket.put("v/film.en.srt", SRT.encode())
     bucket.put("v/Subs/film.de.vtt", FILES[".vtt"].encode())
@@ -157,6 +157,10 @@ def test_files_in_a_bucket_are_read_as_those_in_a_folder(bucket):
     found = list(lines.read(video, "subtitles", sidecars=files))
     for language in ("de", "en"):
         assert [line[:3] for line in found if line.language == language] == WORDS
+    bucket.put("v/film.mp4", film(tmp_path / "film.mp4", greys([50] * 20)))
+    bucket.asked.clear()
+    assert len(list(lines.read(video, "subtitles", sidecars=files))) == len(found)
+    assert [asked.method for asked in bucket.asked].count("HEAD") == 1
 
 
 def test_a_changed_file_changes_the_stamp_and_a_moved_one_does_not(tmp_path):

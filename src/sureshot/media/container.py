@@ -175,7 +175,8 @@ def open_container(path: Path, budget: TimeBudget | None = None) -> Iterator[Inp
     comes out of what is no plain container, or is damaged.
     """
     with open_regular(path) as file:
-        budget = budget or TimeBudget(path.stat().st_size)
+        budget = budget or TimeBudget(file.seek(0, os.SEEK_END))
+        file.seek(0)
         try:
             with budget.call():
                 container = av.open(

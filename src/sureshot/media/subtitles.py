@@ -372,7 +372,7 @@ def _strange(data: bytes, encoding: str, alphabet: Set[str]) -> float:
 
 def _embedded(video: Path, note: Callable[[str], None]) -> list[list[Line]]:
     """The cues of each text track of a video; none where there are none."""
-    if video.suffix.lower() not in VIDEO_SUFFIXES or video.is_dir():
+    if video.suffix.lower() not in VIDEO_SUFFIXES:
         return []
     cues: dict[int, list[Line]] = {}
     try:

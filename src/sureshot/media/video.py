@@ -24,7 +24,7 @@ from jaxtyping import UInt8
 
 from sureshot.errors import VideoError
 from sureshot.media.container import TimeBudget, limit_decoder, open_container, within_budget
-from sureshot.media.discover import Source, frame_files, is_folder, open_regular
+from sureshot.media.discover import Source, frame_files, open_regular
 from sureshot.media.frames import FileFrame, Frame, ImageFrame, Scalers, is_photo, read_image
 from sureshot.media.packets import Needed
 from sureshot.media.workers import heartbeat
@@ -431,8 +431,6 @@ def picture_delay(path: Path) -> float:
 
     0 of folders of frames, and of what cannot be read.
     """
-    if is_folder(path):
-        return 0.0
     with contextlib.suppress(av.error.FFmpegError, OSError, VideoError), open_container(path) as it:
         return max(start_of(picture_stream(it)) - (it.start_time or 0) / av.time_base, 0.0)
     return 0.0

@@ -1,7 +1,6 @@
 """Tables and figures of the papers reproduced, from a plan to their pages."""
 
 import shutil
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
@@ -474,73 +473,59 @@ def forecast(
 
     Arguments are those of `reproduce`.
     """
-    tables = _tables(table, claims=claims)
     share = WHOLE if part is None else Shard.parse(part, "part")
     data, kept = PlanData(_required(plan), cache=cache, claims=claims), kept_captions(expand(to))
     every: dict[str, tuple[str, PlannedRun]] = {}  # each run under the first table that has it
     missing: dict[str, None] = {}
-    for one in tables:
-        targets, lacking = _lacking(one, data)
-        if not targets and lacking and table != "all":
-            raise SureshotError(" ".join(lacking))
+    for one in _tables(table, claims=claims):
+        targets, lacking = data.targets(one) if one.kind == "recalls" else ([], _lacking(one, data))
         missing |= dict.fromkeys(lacking)
         for target in targets:
             for run in _own(planned_runs(one, target, seeds, data), share):
                 every.setdefault(run.key, (one.name, run))
-    if not every and missing and table == "all":
+    if missing and not every:
         raise SureshotError(" ".join(missing))
-    rows: dict[str, tuple[str, PlannedRun]] = {}  # each is measured once for all of its seeds
-    left: dict[str, list[str]] = {name: [] for name, _ in every.values()}
+    costs: dict[str, Any] = {}  # of each table, by the names of `TableCost`
+    rows: dict[str, list[tuple[str, PlannedRun]]] = {}  # their runs, which differ in their seeds
     for name, run in every.values():
-        if kept.get(run.key) not in ("", run.captions):
-            first = replace(run.recipe, training=replace(run.recipe.training, seed=0))
-            left[name].append(digest(first.to_dict()))
-            rows.setdefault(left[name][-1], (name, replace(run, recipe=first)))
-    costs, once = _dry_costs(rows, progress or Silent())
-    runs = Counter(name for name, _ in every.values())
-    return Forecast(
-        tables=tuple(
-            TableCost(
-                name=name,
-                runs=runs[name],
-                kept=runs[name] - len(measured),
-                steps=sum(costs[row][0] for row in measured),
-                seconds=sum(costs[row][1] + once.pop(row, 0.0) for row in measured),
-            )
-            for name, measured in left.items()
-        ),
-        missing=tuple(missing),
-    )
+        cost = costs.setdefault(name, {"runs": 0, "kept": 0, "steps": 0, "seconds": 0.0})
+        cost["runs"] += 1
+        if kept.get(run.key) in ("", run.captions):
+            cost["kept"] += 1
+            continue
+        seedless = replace(run.recipe, training=replace(run.recipe.training, seed=0))
+        rows.setdefault(digest(seedless.to_dict()), []).append((name, run))
+    _add_dry_runs(list(rows.values()), costs, progress or Silent())
+    tables = tuple(TableCost(name=name, **cost) for name, cost in costs.items())
+    return Forecast(tables=tables, missing=tuple(missing))
 
 
-def _lacking(table: Table, data: PlanData) -> tuple[list[Target], list[str]]:
-    """Where a table of recalls runs, and a sentence for what is missing of any table."""
-    if table.kind == "recalls":
-        return data.targets(table)
-    missing = data.where(table)[1] if table.kind == "answers" else []
-    return [], missing or [f"{table.name}: time is estimated for tables of recalls alone."]
+def _lacking(table: Table, data: PlanData) -> Sequence[str]:
+    """A sentence for what is missing of a table that is none of recalls."""
+    missing = data.where(table)[1] if table.kind == "answers" else ()
+    return missing or [f"{table.name}: time is estimated for tables of recalls alone."]
 
 
-_TEST = 2  # validations that a test takes as long as: it is scored on the validation set as well
-
-
-def _dry_costs(
-    rows: Mapping[str, tuple[str, PlannedRun]], progress: Progress
-) -> tuple[dict[str, tuple[int, float]], dict[str, float]]:
-    """Steps of a run of each row and their seconds, by a dry run; and seconds that count once."""
-    costs, once, encoded = {}, {}, set[str]()
-    for number, (row, (name, run)) in enumerate(rows.items()):
-        progress.update("rows measured", number, len(rows), f", {name}: {run.variant.name}")
+def _add_dry_runs(
+    rows: Sequence[Sequence[tuple[str, PlannedRun]]], costs: Mapping[str, Any], progress: Progress
+) -> None:
+    """Add what runs cost, by a dry run of each row; what they share to the table that is first."""
+    encoded = set[str]()
+    for number, same in enumerate(rows):
+        first, run = same[0]
+        progress.update("rows measured", number, len(rows), f", {first}: {run.variant.name}")
         recipe, (_, _, *tests) = run.data.resolve(run.recipe), run.splits
         cost = dry_run(recipe, cache=run.data.cache, tests=tests)
-        steps = cost.steps * cost.epochs
-        costs[row] = steps, cost.seconds * steps + cost.validation * (cost.epochs + _TEST)
+        # A test takes as long as two validations: it is scored on the validation set as well.
+        validated, steps = cost.validation * (cost.epochs + 2), cost.steps * cost.epochs
+        for name, _ in same:
+            costs[name]["steps"] += steps
+            costs[name]["seconds"] += cost.seconds * steps + validated
         # Runs share a process, and the features of what they read.
         features = repr([recipe.encoder, recipe.train, run.target])
-        once[row] = 0.0 if features in encoded else cost.encoding * cost.lacking
-        once[row] += 0.0 if encoded else cost.setup
+        costs[first]["seconds"] += 0.0 if encoded else cost.setup
+        costs[first]["seconds"] += 0.0 if features in encoded else cost.encoding * cost.lacking
         encoded.add(features)
-    return costs, once
 
 
 # --- all tables and figures -----------------------------------------------------------------------

@@ -244,6 +244,24 @@ def test_a_thumbnail_looks_at_every_pixel(tmp_path):
 # Images of folders
 
 
+@pytest.mark.parametrize(
+    ("codec", "pixels"),
+    [("libx264", "yuv420p"), ("libx264", "yuv422p10le"), ("mpeg2video", "yuv420p")],
+)
+def test_what_moves_is_no_comb_in_a_small_picture_of_interlaced_video(tmp_path, codec, pixels):
+    """Each field of a frame is of an instant of its own; here one is black and one white."""
+    woven = np.zeros((96, 128, 3), np.uint8)
+    woven[1::2] = 255
+    options = {"flags": "+ilme+ildct", "x264-params": "tff=1"}
+    clip = tmp_path / "a.mkv"
+    film(clip, [woven] * 3, rate=25, codec=codec, pixels=pixels, options=options)
+    with open_video(Source(clip, "file"), decode="all") as video:
+        for frame in video:
+            assert frame.image(30).mean() < 10 > frame.thumbnail(8, 8).mean()
+            assert frame.image(30).shape == (30, 40, 3)
+            assert 100 < frame.image(96).mean() < 155
+
+
 def test_images_of_every_kind_become_rgb(tmp_path):
     grey = Image.new("L", (40, 30), 120)
     for mode, suffix in (

@@ -101,18 +101,33 @@ class FileFrame:
     def _rgb(
         self, scaler: VideoReformatter, width: int, height: int
     ) -> UInt8[np.ndarray, "height width 3"]:
-        form = self._frame.format
+        frame, form = self._frame, self._frame.format
         alpha = has_alpha(form)
         kind = "rgba" if alpha else "rgb24"
+        if frame.interlaced_frame and 3 * height < 2 * frame.height and not alpha:
+            frame = _field(frame)
         try:
             # AREA looks at every pixel: cheaper ways see other ones in each frame and find motion.
-            small = scaler.reformat(
-                self._frame, width, height, kind, interpolation="AREA", threads=1
-            )
+            small = scaler.reformat(frame, width, height, kind, interpolation="AREA", threads=1)
         except (av.error.FFmpegError, ValueError) as error:
             raise VideoError(f"has frames of a kind that cannot be shown ({form.name})") from error
         pixels: UInt8[np.ndarray, "h w c"] = small.to_ndarray().astype(np.uint8, copy=False)
         return _tone_mapped(flatten(pixels) if alpha else pixels, self._frame.color_trc)
+
+
+def _field(frame: av.VideoFrame) -> av.VideoFrame:
+    """Every other line of an interlaced frame; those between are of another instant, a comb."""
+    field = av.VideoFrame(frame.width, (frame.height + 1) // 2, frame.format.name)
+    field.colorspace, field.color_range = frame.colorspace, frame.color_range
+    for part, half in zip(frame.planes, field.planes, strict=True):
+        if part.line_size < 0:  # it is stored upside down
+            return frame
+        lines, kept = (
+            np.asarray(memoryview(plane)).reshape(-1, plane.line_size) for plane in (part, half)
+        )
+        width = min(part.line_size, half.line_size)
+        kept[:, :width] = lines[::2, :width][: len(kept)]
+    return field
 
 
 class ImageFrame:

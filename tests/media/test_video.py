@@ -534,18 +534,33 @@ def test_a_frame_stays_on_screen_until_the_next_one_comes(tmp_path):
     assert [level(image) for image in images] == pytest.approx([50, 100, 100, 100, 150], abs=3)
 
 
-def test_at_the_clock_of_a_file_in_a_bucket_is_looked_once(tmp_path, bucket):
+@pytest.fixture
+def large(tmp_path, bucket):
+    """A film in a bucket that is as large as one of hours, by packets of nothing."""
     data = film(tmp_path / "a.ts", patterns(200), every=5).read_bytes()
     parts, size = [], 188 * (len(data) // 188 // 30)
-    for start in range(0, len(data), size):  # as large as a film, by packets of nothing
+    for start in range(0, len(data), size):
         parts += [data[start : start + size], (b"\x47\x1f\xff\x10" + b"\xff" * 184) * 5000]
     bucket.put("v/a.ts", b"".join(parts))
-    path, asked = object_path(f"s3://{BUCKET}/v/a.ts"), []
+    return object_path(f"s3://{BUCKET}/v/a.ts")
+
+
+def test_at_the_clock_of_a_file_in_a_bucket_is_looked_once(large, bucket):
+    asked = []
     for _ in range(2):
         bucket.asked.clear()
-        frames_at(path, [8.0], side=8)
+        frames_at(large, [4.0], side=8)
         asked.append(len(bucket.asked))
     assert asked[1] < asked[0] - 8
+
+
+def test_a_storage_that_refuses_the_rest_of_a_file_is_one_error_and_no_traceback(
+    large, bucket, capsys
+):
+    bucket.fault = lambda asked: "403" if asked.is_read and "=0-" not in asked.range else None
+    with pytest.raises(VideoError, match="access is denied by the object storage"):
+        frames_at(large, [4.0], side=8)
+    assert capsys.readouterr() == ("", "")
 
 
 def test_frames_at_of_a_folder(tmp_path):

@@ -213,10 +213,16 @@ class _Reader:
         self._budget = budget
         self._file = file
         self.seek, self.tell = file.seek, file.tell
+        self._failed = False
 
     def read(self, count: int) -> bytes:
+        if self._failed:  # PyAV raises the first error, and prints each that comes before it does
+            return b""
+        self._failed = True
         self._budget.wait()
-        return self._file.read(count) or b""
+        data = self._file.read(count) or b""
+        self._failed = False
+        return data
 
 
 def _playlist(file: RawIOBase) -> str:

@@ -187,10 +187,8 @@ def print_json(values: dict[str, Any], *, err: bool = False) -> int:
 
     If the output has been closed, the document is dropped.
     """
-    try:
+    with contextlib.suppress(BrokenPipeError):
         write_json(values, sys.stderr if err else sys.stdout)
-    except BrokenPipeError:
-        drop_output()
     return 0
 
 

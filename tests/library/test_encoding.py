@@ -280,11 +280,13 @@ def test_the_progress_of_each_video_grows_to_the_whole(clips: Path) -> None:
         if isinstance(one, VideoProgress):
             told[one.path].append(one)
             continue
-        video = told[one.record.path]
+        # A machine that is slow at a window reports from the middle of it as well.
+        ends = [window.end for window in one.windows]
+        video = [now for now in told[one.record.path] if now.seconds in ends]
         count, size = len(one.windows), one.record.size
         expected = [size * (number + 1) / count for number in range(count)]
         assert [now.bytes for now in video] == pytest.approx(expected, abs=0.1 * size)
-        assert [now.seconds for now in video] == [window.end for window in one.windows]
+        assert [now.seconds for now in video] == ends
 
 
 def test_a_window_that_takes_long_has_progress_of_its_own(

@@ -657,7 +657,7 @@ def test_frames_of_what_cannot_be_sought_are_read_in_one_pass(tmp_path, monkeypa
     options = {"times": stamps, "codec": codec, "pixels": pixels, "every": 9999}
     if suffix == "gif":
         options |= {"times": None, "rate": 1}
-        levels = [level for level in levels for _ in range(6)]
+        levels = [grey for grey in levels for _ in range(6)]
     clip = film(tmp_path / f"a.{suffix}", greys(levels, (16, 16)), **options)
     decoded, real = [], media_video.FileFrame
 

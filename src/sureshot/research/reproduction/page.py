@@ -129,10 +129,10 @@ def spread(values: Sequence[float], sign: str = "") -> str:
     """Mean and standard deviation; one value alone has none.
 
     Examples:
-        >>> spread([1.0, 2.0], "+"), spread([1.0])
-        ('+1.5 ± 0.7', '1.0')
+        >>> spread([1.0, 2.0], "+"), spread([1.0]), spread([-0.01], "+")
+        ('+1.5 ± 0.7', '1.0', '+0.0')
     """
-    mean = f"{np.mean(values):{sign}.1f}"
+    mean = f"{np.mean(values):{sign}z.1f}"  # no -0.0
     return f"{mean} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else mean
 
 

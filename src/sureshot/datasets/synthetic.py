@@ -256,13 +256,15 @@ _Point = Float[np.ndarray, " 2"]
 
 @dataclass(frozen=True, slots=True)
 class GroundTruth:
-    """Which videos of a split its captions fit: all that a caption meant to name holds for them.
+    """Which videos of a split its captions fit.
 
-    ``bayes`` is the log-probability of a caption given a video, up to a constant per caption;
-    -10,000 where it is impossible.
+    Attributes:
+        fits: whether all that a caption meant to name holds for a video; its own video always fits.
+        bayes: log-probability of a caption given a video, up to a constant per caption; -10,000
+            where it is impossible.
     """
 
-    fits: Bool[np.ndarray, "captions videos"]  # its own video always does
+    fits: Bool[np.ndarray, "captions videos"]
     bayes: Float[np.ndarray, "captions videos"]
 
     @property

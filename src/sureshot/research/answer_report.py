@@ -46,25 +46,38 @@ class Accuracy:
 
 @dataclass(frozen=True, slots=True)
 class AnswerReport:
-    """An evaluation of one model on one set of questions."""
+    """An evaluation of one model on one set of questions.
+
+    Attributes:
+        system: what the head reads.
+        vocabulary: number of answers that can be given.
+        kinds: accuracy on the questions of each type, the most frequent type first.
+        answerable: accuracy on the questions whose answer is in the vocabulary.
+        constant: accuracy of always giving the answer that is the most frequent in training.
+        unknown: number of questions whose answer is not in the vocabulary.
+        absent: number of questions left out because their video is not there or cannot be read.
+        published: printed rows, where they were asked for.
+        differ: why these do not compare; empty where data agree in size.
+        notes: sentences about the data: missing videos, videos that the model was trained on.
+    """
 
     title: str
-    system: str  # that the head reads
+    system: str
     encoder: str
     frames: int
-    vocabulary: int  # number of answers that can be given
+    vocabulary: int
     overall: Accuracy
-    kinds: tuple[Accuracy, ...]  # on the questions of each type, the most frequent first
-    answerable: Accuracy  # on the questions whose answer is in the vocabulary
-    constant: Accuracy  # of always giving the answer that is the most frequent in training
-    unknown: int  # questions whose answer is not in the vocabulary
-    absent: int  # questions left out because their video is not there or cannot be read
+    kinds: tuple[Accuracy, ...]
+    answerable: Accuracy
+    constant: Accuracy
+    unknown: int
+    absent: int
     videos: int
-    published: tuple[PrintedAccuracy, ...]  # printed rows, where they were asked for
-    differ: str  # why these do not compare; empty where data agree in size
+    published: tuple[PrintedAccuracy, ...]
+    differ: str
     resamples: int
     seed: int
-    notes: tuple[str, ...] = ()  # on missing videos, and those that the model was trained on
+    notes: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

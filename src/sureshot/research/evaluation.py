@@ -172,13 +172,21 @@ def published_split(split: Split) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What an evaluation found; ``trust`` and ``absence`` only if that was asked for."""
+    """What an evaluation found.
 
-    report: RecallReport  # of the raw scores, and of corrected ones
-    trust: TrustReport | None = None  # how far the answers can be believed
-    absence: Absence | None = None  # how well queries without an answer are recognised
-    files: tuple[Path, ...] = ()  # figures of ``trust``, and the queries of ``absence``
-    notes: tuple[str, ...] = ()  # on missing videos, and those that the model was trained on
+    Attributes:
+        report: recalls of the raw scores, and of corrected ones.
+        trust: how far the answers can be believed; None if that was not asked for.
+        absence: how well queries without an answer are recognised; None if that was not asked for.
+        files: figures of ``trust``, and queries with and without an answer, that were written.
+        notes: sentences about the data: missing videos, videos that the model was trained on.
+    """
+
+    report: RecallReport
+    trust: TrustReport | None = None
+    absence: Absence | None = None
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def text(self) -> str:
         """Tables for a terminal."""

@@ -31,14 +31,25 @@ _BATCH = 64  # videos among which a caption's false negatives are counted
 
 @dataclass(frozen=True, slots=True)
 class SyntheticSummary:
-    """A dataset that was written, of so many videos and captions in all splits."""
+    """A dataset that was written.
 
-    folder: Path  # ``root`` of a recipe with ``dataset = "synthetic"``
+    Attributes:
+        folder: ``root`` of a recipe with ``dataset = "synthetic"``.
+        videos: number of videos in all splits.
+        captions: number of captions in all splits.
+        fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
+        false_negatives: share of captions to train on that fit another video of a batch of 64, for
+            batches drawn by chance.
+        bayes: share of the test captions for which the best scorer finds the video first, in
+            percent.
+    """
+
+    folder: Path
     videos: int
     captions: int
-    fit: float  # test videos that a test caption fits, the mean; its own is one of them
-    false_negatives: float  # share of training captions that fit another of 64 videos drawn by lot
-    bayes: float  # percent of the test captions whose video the best scorer finds first
+    fit: float
+    false_negatives: float
+    bayes: float
 
     def text(self) -> str:
         """Lines for a terminal."""

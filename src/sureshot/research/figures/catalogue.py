@@ -131,13 +131,21 @@ def listing() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that was drawn."""
+    """A figure that was drawn.
 
-    figure: str  # its name
-    model: str  # and split, in words
-    numbers: Numbers  # that are drawn, as JSON holds them
+    Attributes:
+        figure: name of the figure.
+        model: model and split, in words.
+        numbers: the numbers that are drawn, as JSON holds them.
+        files: the pictures that were written.
+        compare_with: second model in words; None without one.
+    """
+
+    figure: str
+    model: str
+    numbers: Numbers
     files: tuple[Path, ...]
-    compare_with: str | None = None  # second model in words
+    compare_with: str | None = None
 
     def text(self) -> str:
         """The files, one per line."""

@@ -61,14 +61,18 @@ from sureshot.text import counted, duration, plain
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """Tables and figures that were reproduced; of a part, its runs alone.
+    """Tables and figures that were reproduced.
 
-    A table on several data sets has a page for each, such as ``duq-2-didemo``.
+    Attributes:
+        runs: the runs of each page, by its name; those of a part if only a part was asked for.
+            A table on several data sets has a page for each, such as ``duq-2-didemo``.
+        files: pages, numbers and pictures that were written; none of a part.
+        notes: what could not be run, and which files it lacks.
     """
 
-    runs: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)  # by the name of the page
-    files: tuple[Path, ...] = ()  # pages, numbers and pictures that were written
-    notes: tuple[str, ...] = ()  # what could not be run, and which files it lacks
+    runs: Mapping[str, tuple[Run, ...]] = field(default_factory=dict)
+    files: tuple[Path, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def reproduce(
@@ -429,10 +433,14 @@ class TableCost:
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """What the tables that the plan has data for would cost; runs that they share count once."""
+    """What the tables that the plan has data for would cost; runs that they share count once.
+
+    Attributes:
+        missing: a sentence for each data set or kind of row that cannot be run.
+    """
 
     tables: tuple[TableCost, ...]
-    missing: tuple[str, ...] = ()  # a sentence for each data set or kind of row that cannot be run
+    missing: tuple[str, ...] = ()
 
     def text(self) -> str:
         """A line for each table, the sum, and what cannot be run."""
@@ -535,19 +543,28 @@ def _add_dry_runs(
 class Exhibit:
     """A numbered table or figure.
 
-    ``can_run`` is whether it can be made: on the data of a plan, or at all where none is given.
-    What the paper drew by hand never can.
+    Attributes:
+        name: what `reproduce` takes.
+        kind: table or figure.
+        title: paper, number and what it shows.
+        needs: data sets it is on in the paper, in words; empty for none.
+        drawn: the figure of `sureshot.research.plot` that draws it; empty for a table.
+        can_run: whether it can be made: on the data of a plan, or at all where none is given.
+            What the paper drew by hand never can.
+        where: data sets of the plan that it runs on; ``home`` where one stands in.
+        lacks: data sets of the paper that the plan does not have or that cannot be read, in words.
+        missing: a sentence for each data set that is not there: which files, and where they go.
     """
 
-    name: str  # what `reproduce` takes
+    name: str
     kind: Literal["table", "figure"]
-    title: str  # paper, number and what it shows
-    needs: str = ""  # data sets it is on in the paper, in words
-    drawn: str = ""  # the figure of `sureshot.research.plot` that draws it; empty for a table
+    title: str
+    needs: str = ""
+    drawn: str = ""
     can_run: bool = True
-    where: tuple[str, ...] = ()  # data sets of the plan that it runs on; ``home`` stands in
-    lacks: str = ""  # data sets of the paper that the plan lacks or that cannot be read, in words
-    missing: tuple[str, ...] = ()  # for each that is not there: which files, and where they go
+    where: tuple[str, ...] = ()
+    lacks: str = ""
+    missing: tuple[str, ...] = ()
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

@@ -47,13 +47,21 @@ Save = Callable[[Path, int, float | None], None]  # folder, epochs done, score
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """A finished run."""
+    """A finished run.
 
-    folder: Path  # of the chosen checkpoint
-    epoch: int  # epochs done when it was saved
-    score: float | None  # on the validation set; None without one
-    notes: tuple[str, ...] = ()  # sentences about the data and the run
-    metric: str = ""  # name of the score
+    Attributes:
+        folder: folder of the chosen checkpoint.
+        epoch: epochs done when it was saved.
+        score: its score on the validation set; None without one.
+        notes: sentences about the data and the run.
+        metric: name of the score.
+    """
+
+    folder: Path
+    epoch: int
+    score: float | None
+    notes: tuple[str, ...] = ()
+    metric: str = ""
 
 
 @dataclass(frozen=True, slots=True)

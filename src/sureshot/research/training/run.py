@@ -515,28 +515,45 @@ class WeightGroup:
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """Time and memory that a training run is expected to take; nothing was written."""
+    """Time and memory that a training run is expected to take; nothing was written.
 
-    data: tuple[str, ...]  # titles of the sets that are trained on
+    Attributes:
+        data: titles of the sets that are trained on.
+        pairs: pairs per epoch, as are ``steps``.
+        groups: the weights, those that stay as they are last.
+        decoded: frames decoded per epoch; 0 for a frozen encoder, whose features are kept. Where
+            frames are kept, those of the first epoch.
+        kept: bytes that kept frames take on disk, of all epochs; 0 if none are kept.
+        redrawn: whether each epoch has frames of its own to decode and keep.
+        setup: seconds until the first step is done, without encoding.
+        seconds: time of a step, the median of a few after the first.
+        lacking: videos of all sets that a frozen encoder is to encode; the cache has the others.
+        encoding: seconds that it takes for each of them.
+        validation: seconds of one, after each epoch.
+        memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
+        hours: time of the whole run, without its plot and hub correction.
+    """
+
+    data: tuple[str, ...]
     videos: int
     captions: int
     epochs: int
-    pairs: int  # per epoch, as are steps
+    pairs: int
     batch: int
     steps: int
-    groups: tuple[WeightGroup, ...]  # those that stay as they are last
+    groups: tuple[WeightGroup, ...]
     frames: int
-    decoded: int  # frames per epoch, of the first where they are kept; 0 for a frozen encoder
-    kept: int  # bytes that kept frames take on disk, of all epochs; 0 if none are kept
-    redrawn: bool  # whether each epoch has frames of its own to decode and keep
+    decoded: int
+    kept: int
+    redrawn: bool
     device: str
-    setup: float  # seconds until the first step is done, without encoding
-    seconds: float  # of a step, the median of a few after the first
-    lacking: int  # videos of all sets that a frozen encoder is to encode; the cache has the others
-    encoding: float  # seconds that it takes for each of them
-    validation: float  # seconds of one, after each epoch
-    memory: int  # most bytes of the device, or of the process on a processor; 0 if not known
-    hours: float  # of the whole run, without its plot and hub correction
+    setup: float
+    seconds: float
+    lacking: int
+    encoding: float
+    validation: float
+    memory: int
+    hours: float
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""

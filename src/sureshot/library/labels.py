@@ -54,14 +54,18 @@ class JudgedMoment:
 
     Without an end it is about the video as a whole, whose best moment is meant. Where ``right`` is
     None, earlier judgements of it are taken back.
+
+    Attributes:
+        digest: digest of the video's content, by which it is found when it was moved; else empty.
+        source: what spoke for the hit: its ``frames``, or where its words were read.
     """
 
     video: Path
     right: bool | None
     start: float = 0.0
     end: float = math.inf
-    digest: str = ""  # of the video's content, by which it is found when it was moved
-    source: Literal["frames"] | Source = "frames"  # what spoke for the hit
+    digest: str = ""
+    source: Literal["frames"] | Source = "frames"
 
     @property
     def is_timed(self) -> bool:

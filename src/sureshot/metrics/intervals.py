@@ -21,7 +21,13 @@ Statistic = Callable[[Weights], Float64[np.ndarray, " draws"]]
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A number and where it would be if other videos had been asked for."""
+    """A number and where it would be if other videos had been asked for.
+
+    Attributes:
+        value: the number.
+        low: lower end of the interval.
+        high: upper end.
+    """
 
     value: float
     low: float

@@ -29,31 +29,41 @@ _SIZES = {
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One printed row, recalls in percent. What the table does not print is None or empty.
+    """One printed row. What the table does not print is None or empty.
 
-    ``split`` is ``1kA``, ``full``, ``val1``, ``CLIP2Video`` for the 1,500 videos of VATEX that its
-    authors drew, or ``std`` for the usual one.
+    Attributes:
+        dataset: data set tested on, as the papers write it without hyphens.
+        split: test split: ``1kA``, ``full``, ``val1``, ``CLIP2Video`` for the 1,500 videos of
+            VATEX that its authors drew, or ``std`` for the usual one.
+        variant: the setting that an ablation changes; empty in the main tables.
+        post: post-processing of the scores.
+        encoder: ``B32`` or ``B16`` for CLIP ViT, ``none`` for older features, empty if not stated.
+        trained_on: data set trained on where it is another than that tested on; else empty.
+        r1, r5, r10, r50: percent; ``median`` and ``mean`` are of the ranks.
+        r_sum: R@1 + R@5 + R@10 of this direction; ``rsum`` all recalls of both.
+        table: paper and table.
+        note: what is odd about the printed numbers.
     """
 
-    dataset: str  # as the papers write it, without hyphens
+    dataset: str
     split: str
     direction: Direction
     method: str
-    variant: str  # the setting that an ablation changes; empty in the main tables
-    post: str  # post-processing of the scores
-    encoder: str  # B32 or B16 for CLIP ViT, none for older features, empty if not stated
-    trained_on: str  # where it is another data set than that tested on
+    variant: str
+    post: str
+    encoder: str
+    trained_on: str
     frames: int | None
     r1: float | None
     r5: float | None
     r10: float | None
     r50: float | None
-    median: float | None  # of the ranks, as is ``mean``
+    median: float | None
     mean: float | None
-    r_sum: float | None  # R@1 + R@5 + R@10 of this direction
-    rsum: float | None  # all recalls of both
-    table: str  # paper and table
-    note: str  # what is odd about the printed numbers
+    r_sum: float | None
+    rsum: float | None
+    table: str
+    note: str
 
     @property
     def name(self) -> str:
@@ -64,24 +74,40 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """How a result of ours came about, as far as it is known and matters for a comparison."""
+    """How a result of ours came about, as far as it matters for a comparison.
+
+    Attributes:
+        dataset: name of the data set.
+        split: test split; empty if it is none of the published ones.
+        texts: captions asked.
+        videos: candidates for each caption.
+        encoder: name of the encoder; empty if not known.
+        frames: frames per video; None if not known.
+        trained_on: data sets trained on; empty if not known.
+    """
 
     dataset: str = ""
-    split: str = ""  # see `Row.split`; empty if it is none of the published ones
+    split: str = ""
     texts: int = 0
     videos: int = 0
     encoder: str = ""
-    frames: int | None = None  # of each video
-    trained_on: str = ""  # data sets, joined by " + "
+    frames: int | None = None
+    trained_on: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A printed row to compare a result of ours with."""
+    """A printed row to compare a result of ours with.
 
-    row: Row  # its ``table`` names all tables that print the same numbers
-    protocol: tuple[str, ...]  # how data or split differ; with any the numbers do not compare
-    warnings: tuple[str, ...]  # what else differs or is odd
+    Attributes:
+        row: printed row; its ``table`` names all tables that print the same numbers.
+        protocol: how data or split differ; if it is not empty the numbers do not compare.
+        warnings: what else differs or is odd.
+    """
+
+    row: Row
+    protocol: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def published(

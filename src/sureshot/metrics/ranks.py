@@ -175,15 +175,22 @@ def _rank(
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """How well the queries of one direction were answered."""
+    """How well the queries of one direction were answered.
 
-    r1: float  # R@k, percent of the queries whose rank is at most k
+    Attributes:
+        r1, r5, r10, r50: R@k, percent of the queries whose rank is at most k.
+        median: MdR, the median rank; the mean of the middle two where their number is even.
+        mean: MnR, the mean rank.
+        n: queries.
+    """
+
+    r1: float
     r5: float
     r10: float
     r50: float
-    median: float  # MdR, the median rank; of an even number the mean of the middle two
-    mean: float  # MnR, the mean rank
-    n: int  # queries
+    median: float
+    mean: float
+    n: int
 
     def at(self, k: int) -> float:
         """R@k in percent."""

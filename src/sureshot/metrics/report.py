@@ -45,27 +45,46 @@ from sureshot.text import aligned, counted
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """The numbers of one direction under one way of scoring."""
+    """The numbers of one direction under one way of scoring.
 
-    name: str  # ``raw``, or the post-processing and what it looks at
+    Attributes:
+        name: ``raw``, or the post-processing and what it looks at.
+        direction: text to video or video to text.
+        recall: the numbers.
+        intervals: interval of each field of ``recall``, by resampling videos; empty for fewer than
+            two videos.
+        gain: R@1 minus that of the raw scores, in points; None for these themselves.
+        tied: queries whose sought item ties with another.
+        r1_best: R@1 if every tie fell in our favour.
+        r1_worst: R@1 if every tie fell against us.
+        gamma: weight of the uncertainty in the scores; None where there is none.
+    """
+
+    name: str
     direction: Direction
     recall: Recall
-    intervals: Mapping[str, Interval]  # of each field of ``recall``; none for fewer than two videos
-    gain: Interval | None  # R@1 minus that of the raw scores, in points; None for these themselves
-    tied: int  # queries whose sought item ties with another
-    r1_best: float  # R@1 if every tie fell in our favour
-    r1_worst: float  # R@1 if every tie fell against us
-    gamma: float | None = None  # weight of the uncertainty in the scores; None where there is none
+    intervals: Mapping[str, Interval]
+    gain: Interval | None
+    tied: int
+    r1_best: float
+    r1_worst: float
+    gamma: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class CorrectedScores:
-    """Scores of one direction after a correction; rows are texts, columns videos, in both."""
+    """Scores of one direction after a correction.
 
-    name: str  # the correction, its settings and what it looks at
+    Attributes:
+        name: the correction, its settings and what it looks at.
+        scores: rows are texts, columns videos, in both directions.
+        gamma: weight of the uncertainty in it; None for a correction without one.
+    """
+
+    name: str
     direction: Direction
     scores: Scores
-    gamma: float | None = None  # weight of the uncertainty in it; None for one without
+    gamma: float | None = None
 
 
 # Of each hub correction its label, its function, and whether it looks at all test queries.
@@ -97,20 +116,33 @@ def hub_corrected(name: str, similarity: Scores, bank: Bank | None = None) -> li
 
 @dataclass(frozen=True, slots=True)
 class RecallReport:
-    """An evaluation of one system on one set; see `report`."""
+    """An evaluation of one system on one set; see `report`.
 
-    title: str  # of the protocol
+    Attributes:
+        title: title of the protocol.
+        system: name of what was evaluated.
+        setting: data and circumstances.
+        raw: the scores as they are, text to video, then video to text.
+        left_out: printed rows of another split, gallery or texts, which are not among ``matches``.
+        undescribed: videos without a text: candidates, but no queries of video to text.
+        hubness: skewness of the 10-occurrence of the raw scores.
+        ks: recalls that are printed.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
+    """
+
+    title: str
     system: str
     setting: Setting
-    raw: tuple[Line, Line]  # text to video, then video to text
+    raw: tuple[Line, Line]
     post: tuple[Line, ...]
     matches: Mapping[Direction, tuple[Match, ...]]
-    left_out: int  # printed rows of another split, gallery or texts, not among ``matches``
-    undescribed: int  # videos without a text: candidates, but no queries of video to text
-    hubness: float  # skewness of the 10-occurrence of the raw scores
-    ks: tuple[int, ...]  # recalls that are printed
-    resamples: int  # number of times that videos were drawn for the intervals
-    seed: int  # of that chance
+    left_out: int
+    undescribed: int
+    hubness: float
+    ks: tuple[int, ...]
+    resamples: int
+    seed: int
 
     @property
     def rsum(self) -> float:

@@ -28,13 +28,21 @@ from sureshot.text import counted
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Right answers among some questions."""
+    """Right answers among some questions.
 
-    name: str  # which questions, or who answers
-    value: float | None  # percent; None where there is no question
-    low: float | None  # ends of its interval; None for questions about fewer than two videos
+    Attributes:
+        name: which questions, or who answers.
+        value: percent; None where there is no question.
+        low: lower end of its interval; None for questions about fewer than two videos.
+        high: upper end.
+        n: questions.
+    """
+
+    name: str
+    value: float | None
+    low: float | None
     high: float | None
-    n: int  # questions
+    n: int
 
     def text(self) -> str:
         """The percentage and its interval."""
@@ -49,15 +57,22 @@ class AnswerReport:
     """An evaluation of one model on one set of questions.
 
     Attributes:
+        title: title of the questions.
         system: what the head reads.
-        vocabulary: number of answers that can be given.
+        encoder: name of the encoder.
+        frames: frames per video.
+        vocabulary: answers that can be given.
+        overall: accuracy on all questions.
         kinds: accuracy on the questions of each type, the most frequent type first.
         answerable: accuracy on the questions whose answer is in the vocabulary.
         constant: accuracy of always giving the answer that is the most frequent in training.
         unknown: number of questions whose answer is not in the vocabulary.
         absent: number of questions left out because their video is not there or cannot be read.
+        videos: number of videos that are asked about.
         published: printed rows, where they were asked for.
         differ: why these do not compare; empty where data agree in size.
+        resamples: number of times that videos were drawn for the intervals.
+        seed: seed of that chance.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """
 

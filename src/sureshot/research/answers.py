@@ -315,6 +315,7 @@ class AnswerRecipe(RecipeFile, Ranged):
         val: the questions a checkpoint is chosen on, by the share that is answered right.
         retrieval: folder of a trained retrieval model to start from; it brings its encoder, stem
             and system. None starts from fresh ones.
+        frozen: train the head alone and leave the retrieval model as it is.
         system_weight: factor on the losses of the system, which stay next to that of the answers; 0
             leaves them out, and a frozen model has none. Of DUQ on questions made from captions,
             0.1 answers more validation questions right than 1: 28.1 against 25.9 %, by one seed on
@@ -325,7 +326,7 @@ class AnswerRecipe(RecipeFile, Ranged):
     train: QuestionRecipe
     val: ValidationQuestions | None = None
     retrieval: Path | None = None
-    frozen: bool = False  # train the head alone and leave the retrieval model as it is
+    frozen: bool = False
     system_weight: Annotated[float, Within(0, 1000)] = 0.1
     encoder: EncoderRecipe = field(default_factory=EncoderRecipe)
     stem: StemConfig = field(default_factory=StemConfig)
@@ -564,10 +565,15 @@ def predict(
 
 @dataclass(frozen=True, slots=True)
 class Guess:
-    """One answer to a question."""
+    """One answer to a question.
 
-    answer: str  # a word of the vocabulary
-    share: float  # softmax over the vocabulary, in [0, 1]; not calibrated, so no probability
+    Attributes:
+        answer: a word of the vocabulary.
+        share: softmax over the vocabulary, in [0, 1]; not calibrated, so no probability.
+    """
+
+    answer: str
+    share: float
 
 
 @dataclass(frozen=True, slots=True)

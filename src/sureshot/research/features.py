@@ -492,12 +492,19 @@ def _digest(parts: Sequence[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ConvertedExpert:
-    """What a pickle became."""
+    """What a pickle became.
 
-    name: str  # of the expert
-    folder: Path  # has its files, one per video
-    videos: int  # number of those that have it
-    lacking: int  # number of those in the pickle that lack it
+    Attributes:
+        name: name of the expert.
+        folder: where its files are, one per video.
+        videos: number of videos that have it.
+        lacking: number of videos in the pickle that lack it.
+    """
+
+    name: str
+    folder: Path
+    videos: int
+    lacking: int
 
 
 def convert_pickle(path: Path, folder: Path, name: str | None = None) -> ConvertedExpert:

@@ -306,9 +306,10 @@ sys.exit(exit_code(code))
 
 def started(after="130", first=()):
     """A program that waits, and then ends with this code; words to start it by come first."""
-    process = subprocess.Popen(
-        [*first, sys.executable, "-c", WAITS.format(after=after)], stdout=subprocess.PIPE
-    )
+    command = [*first, sys.executable, "-c", WAITS.format(after=after)]
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)  # the tests may run under nohup
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    signal.signal(signal.SIGHUP, before)
     assert process.stdout is not None and process.stdout.readline() == b"ready\n"
     return process
 

@@ -153,7 +153,9 @@ def test_what_is_gone_or_no_file_is_reported(file) -> None:
     assert client.get("/").status_code == 410
     file.mkdir()
     reply = client.get("/")
-    assert reply.status_code == 410 and "no longer a regular file" in reply.json()["error"]["message"]
+    assert (
+        reply.status_code == 410 and "no longer a regular file" in reply.json()["error"]["message"]
+    )
 
 
 def test_an_object_that_was_replaced_or_is_gone(bucket) -> None:

@@ -1,24 +1,27 @@
 """Words of videos: how often the line that is meant comes first, and what percentages are worth.
 
-    python -m benchmarks.words fit           # the weights in `sureshot.library.words`, 3 minutes
+    python -m benchmarks.words fit           # the weights in `sureshot.library.words`, 5 minutes
     python -m benchmarks.words fit --speech MODEL   # of speech, as MODEL hears voices of flite
     python -m benchmarks.words lines         # held-out lines, by source and kind of query
     python -m benchmarks.words lines --speech MODEL # of speech, by voices of espeak-ng
     python -m benchmarks.words films --to F  # MSR-VTT test videos, searched with and without lines
     python -m benchmarks.words table         # bytes and milliseconds of a million lines
 
-Lines are captions, or sentences such as people say in films, made by rules. A query quotes a piece
-of a line, names some of its words in any order, says it in other words by rules, or is another
-caption of the same video that has half of its words. Of seven queries three mean a line that is
-there, two one that is not, and two a picture: a caption, and one or two words of one, which count
-three times in the fit. Text in the picture has mistakes such as readers make; speech is said by
-programs (`benchmarks.voices`) and heard by a model. Weights are fitted on captions of the training
-videos of MSR-VTT and of the training photographs of Flickr8k, and on such sentences; everything
-else is measured on captions of the validation and test videos, and other sentences.
+Lines are captions, or sentences such as people say in films, made by rules; of some of these a
+quarter name what a caption shows ("open the door please"). A query quotes a piece of a line, names
+some of its words in any order, says it in other words by rules, or is another caption of the same
+video that has half of its words. Of seven queries three mean a line that is there, two one that is
+not, and two a picture: a caption, and one or two words of one. Those that have words of a line and
+mean a picture ("a man is opening the door") count three times in the fit. Text in the picture has
+mistakes such as readers make; speech is said by programs (`benchmarks.voices`) and heard by a
+model. Weights are fitted on captions of the training videos of MSR-VTT and of the training
+photographs of Flickr8k, and on such sentences; everything else is measured on captions of the
+validation and test videos, and other sentences.
 """
 
 import argparse
 import random
+import re
 import shutil
 import tempfile
 import time
@@ -32,6 +35,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Float
 from scipy.optimize import minimize
+from scipy.special import expit
 
 from benchmarks import data, voices
 from sureshot import library
@@ -39,7 +43,9 @@ from sureshot.library.query_checks import FIRST_NAMES
 from sureshot.library.words import (
     LOOKED_AT,
     SIGNALS,
+    WITHIN,
     are_right_together,
+    has_few_words,
     parts,
     probabilities,
     signals,
@@ -54,7 +60,8 @@ from sureshot.text import is_empty_word
 SIZES = (30, 100, 300, 1000, 300)  # lines of a library
 QUERIES = 20  # in a library, for pictures by a sentence; a seventh of all
 _DECAY = 2e-3  # of the weights of standardized signals
-_OFTEN = 3  # of one or two words of a caption as a search for pictures, in the fit
+_PICTURES = ("seen", "scene of its words")  # that lines have words of, and are not meant
+_OFTEN = 3  # of a query of these in the fit
 _ALIKE = {"O": "0", "I": "l", "L": "1", "S": "5", "B": "8", "E": "F", "A": "4", "T": "7"}
 _OTHER = {
     **{"man": "guy", "woman": "lady", "girl": "young woman", "boy": "young man", "guy": "man"},
@@ -70,11 +77,13 @@ class Item(NamedTuple):
 
     Attributes:
         seen: one or two words of it as one asks for pictures; it is not what they mean.
+        scene: a caption of a picture that has some of its words; it is not what that means.
     """
 
     lines: dict[Source, str]
     queries: dict[str, str]
     seen: str
+    scene: str = ""
 
 
 def items(
@@ -159,6 +168,7 @@ def asked(
     rng, done = random.Random(seed), []
     texts = {i.lines[source] for i in every} | {q for i in every for q in i.queries.values()}
     texts |= {text for item in scenes for text in (item.seen, item.lines["subtitles"])}
+    texts |= {text for item in every for text in (item.seen, item.scene) if item.scene}
     vectors = _vectors(sorted(texts))
     for number in range(libraries):
         size = min(SIZES[number % len(SIZES)], len(every) - 2 * QUERIES)
@@ -171,9 +181,14 @@ def asked(
         asking = [(item, *rng.choice(list(item.queries.items()))) for item in meant]
         there = {item.lines["subtitles"] for item in inside}
         shown = [item for item in scenes if item.lines["subtitles"] not in there]
-        asking += [(i, "scene", i.lines["subtitles"]) for i in rng.sample(shown, QUERIES)]
+        alike = [item for item in inside if item.scene]
+        alike = rng.sample(alike, min(len(alike), QUERIES // 2))
+        asking += [(item, "scene of its words", item.scene) for item in alike]
+        shown = rng.sample(shown, QUERIES - len(alike))
+        asking += [(item, "scene", item.lines["subtitles"]) for item in shown]
         # Lines that are captions have those words, and are not meant.
-        named = rng.sample(inside if scenes is every else scenes, QUERIES)
+        named = rng.sample(inside if scenes is every else scenes, QUERIES - len(alike))
+        named += alike
         asking += [(item, "seen", item.seen) for item in named]
         for item, kind, query in asking:
             similar, known = matrix @ vectors[query], set(parts(query))
@@ -198,7 +213,7 @@ def asked(
 
 def _is_right(one: Item, item: Item, kind: str) -> bool:
     """Whether a line is meant: another one that has the words of the query is as right."""
-    if kind in ("seen", "scene"):
+    if kind.startswith(("seen", "scene")):
         return False
     text = one.lines["subtitles"]
     return text == item.lines["subtitles"] or _has_words(text, item.queries[kind], kind)
@@ -225,25 +240,37 @@ def fit(seed: int, videos: int, libraries: int, speech: Path | None) -> None:
         "captions": captions,
         "photographs": items(rng.sample(sorted(photos), videos), seed, photos),
         "dialogue": talk(videos, rng),
+        "dialogue of pictures": talk_of_pictures("train", videos, rng),
     }
     if speech:
         sets = with_speech(sets, speech, "flite", seed)
     for source in _sources(speech):
         done = {
-            name: asked(every, captions if name == "dialogue" else every, source, libraries, seed)
+            name: asked(every, captions if "dialogue" in name else every, source, libraries, seed)
             for name, every in sets.items()
         }
         for name, queries in done.items():
             others = [one for other, some in done.items() if other != name for one in some]
             lost = _loss(_fitted(others), queries)
             print(f"  {source}, {name} by weights of the others: {lost:.3f}")
-        weights = _fitted([one for some in done.values() for one in some])
-        print(f'    "{source}": ({", ".join(f"{weight:.3f}" for weight in weights)}),')
+        print(f'    "{source}": (')
+        for weights in _fitted([one for some in done.values() for one in some]):
+            print(f"        ({', '.join(f'{weight:.3f}' for weight in weights)}),")
+        print("    ),")
     print(f"signals: {', '.join(SIGNALS)}; {videos} videos, {libraries} libraries, seed {seed}")
 
 
 def _sources(speech: Path | None) -> tuple[Source, ...]:
     return ("speech",) if speech else ("subtitles", "picture")
+
+
+def _typed(caption: str) -> str:
+    return caption.rstrip(" .").lower()
+
+
+def talk(count: int, rng: random.Random) -> list[Item]:
+    """So many lines such as people say."""
+    return [item_of([text], text, str(rng.random())) for text in spoken(count, rng)]
 
 
 def with_speech(
@@ -267,63 +294,90 @@ def with_speech(
     return found
 
 
-def _typed(caption: str) -> str:
-    return caption.rstrip(" .").lower()
+class _Fit:
+    """Queries as arrays, and what weights lose on them.
 
+    Attributes:
+        rows: the signals of the lines of all queries.
+        starts: the first line of each query.
+    """
 
-def talk(count: int, rng: random.Random) -> list[Item]:
-    """So many lines such as people say."""
-    return [item_of([text], text, str(rng.random())) for text in spoken(count, rng)]
+    def __init__(self, done: Sequence[Asked]) -> None:
+        sizes = [len(one.found) for one in done]
+        self.rows = np.concatenate([one.signals for one in done])
+        self.starts = np.cumsum([0, *sizes[:-1]])
+        self._of = np.repeat(np.arange(len(done)), sizes)
+        self._right = np.concatenate([one.right for one in done])
+        self._whole = np.concatenate([are_right_together(one.query, one.signals) for one in done])
+        self._there = np.array([one.right.any() for one in done])
+        often = np.array([_OFTEN if one.kind in _PICTURES else 1.0 for one in done])
+        self.often = often / often.sum()
 
-
-def _fitted(done: Sequence[Asked]) -> Float[np.ndarray, " signals+1"]:
-    """Weights of least log loss, with a little decay so that it has one minimum."""
-    values = np.concatenate([one.signals for one in done])
-    mean, scale = values.mean(0), values.std(0)
-    rows = np.column_stack([(values - mean) / scale, np.ones(len(values))])
-    sizes = [len(one.found) for one in done]
-    starts, of = np.cumsum([0, *sizes[:-1]]), np.repeat(np.arange(len(done)), sizes)
-    right = np.concatenate([one.right for one in done])
-    whole = np.concatenate([are_right_together(one.query, one.signals) for one in done])
-    there = np.array([one.right.any() for one in done])
-    often = np.array([_OFTEN if one.kind == "seen" else 1.0 for one in done])
-    often /= often.sum()
-
-    def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
-        logits = rows @ weights
-        together = np.maximum.reduceat(np.where(whole, logits, -np.inf), starts)
+    def lost(self, logits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The log loss of each query by the nested logit of `probabilities`, and its slopes."""
+        of, starts, there = self._of, self.starts, self._there
+        together = np.maximum.reduceat(np.where(self._whole, logits, -np.inf), starts)
         # Lines that are right together are one alternative, the likeliest of them.
-        logits[whole & (logits < together[of])] = -np.inf
-        most = np.maximum(np.maximum.reduceat(logits, starts), 0)
-        odds, none = np.exp(logits - most[of]), np.exp(-most)
-        every = np.add.reduceat(odds, starts) + none
-        meant = np.where(there, np.add.reduceat(odds * right, starts), none)
-        pull = odds / every[of] - np.where(there[of], odds * right / meant[of], 0)
-        decay = _DECAY * np.append(weights[:-1], 0)
-        lost = often @ np.log(every / meant) + (decay * weights).sum() / 2
-        return float(lost), (often[of] * pull) @ rows + decay
+        logits = np.where(self._whole & (logits < together[of]), -np.inf, logits)
+        most = np.maximum.reduceat(logits, starts)
+        odds = np.exp(WITHIN * (logits - most[of]))
+        every, right = np.add.reduceat(odds, starts), np.add.reduceat(odds * self._right, starts)
+        right = np.where(there, right, every)
+        any_line = most + np.log(every) / WITHIN
+        sign = np.where(there, -1, 1)
+        lost = np.logaddexp(0, sign * any_line) + np.log(every / right)
+        share, meant = odds / every[of], odds * self._right / right[of]
+        slopes = (sign * expit(sign * any_line))[of] * share
+        return lost, slopes + np.where(there[of], WITHIN * (share - meant), 0)
 
-    found = minimize(loss, np.zeros(rows.shape[1]), jac=True).x
-    weights = found[:-1] / scale
-    return np.append(weights, found[-1] - weights @ mean)
+    def weights(self) -> Float[np.ndarray, " signals+1"]:
+        """Weights of least log loss, with a little decay so that it has one minimum."""
+        mean, scale = self.rows.mean(0), self.rows.std(0)
+        scale = np.where(scale > 0, scale, 1)
+        rows = np.column_stack([(self.rows - mean) / scale, np.ones(len(self.rows))])
+        often = np.repeat(self.often, np.diff([*self.starts, len(rows)]))
+
+        def loss(weights: np.ndarray) -> tuple[float, np.ndarray]:
+            lost, slopes = self.lost(rows @ weights)
+            decay = _DECAY * np.append(weights[:-1], 0)
+            return float(self.often @ lost + (decay * weights).sum() / 2), (
+                often * slopes
+            ) @ rows + decay
+
+        found = minimize(loss, np.zeros(rows.shape[1]), jac=True).x
+        weights = found[:-1] / scale
+        return np.append(weights, found[-1] - weights @ mean)
 
 
-def _loss(weights: Float[np.ndarray, " signals+1"], done: Sequence[Asked]) -> float:
+def _parts(done: Sequence[Asked]) -> list[_Fit]:
+    """The queries of many words, and those of one or two."""
+    few = [has_few_words(one.signals) for one in done]
+    return [
+        _Fit([one for one, is_few in zip(done, few, strict=True) if is_few == which])
+        for which in (False, True)
+    ]
+
+
+def _fitted(done: Sequence[Asked]) -> list[Float[np.ndarray, " signals+1"]]:
+    """Weights for queries of many words, and for those of one or two."""
+    return [part.weights() for part in _parts(done)]
+
+
+def _loss(weights: Sequence[Float[np.ndarray, " signals+1"]], done: Sequence[Asked]) -> float:
     """Mean log loss of what is meant: a line, or none."""
-    lost = []
-    for one in done:
-        odds = np.exp(one.signals @ weights[:-1] + weights[-1])
-        whole = are_right_together(one.query, one.signals)
-        odds[whole & (odds < odds[whole].max(initial=0.0))] = 0.0
-        meant = odds[one.right].sum() if one.right.any() else 1.0
-        lost.append(np.log((1 + odds.sum()) / meant))
-    return float(np.mean(lost))
+    lost = [
+        part.lost(part.rows @ one[:-1] + one[-1])[0]
+        for part, one in zip(_parts(done), weights, strict=True)
+    ]
+    return float(np.concatenate(lost).mean())
 
 
 def measure_lines(seed: int, libraries: int, speech: Path | None, *, spoken_lines: bool) -> None:
     """Print how often the first line is right, and how far percentages are off."""
     captions = items([*data.split("val"), *data.split("test")], seed)
-    every = talk(len(captions), random.Random(seed)) if spoken_lines else captions
+    every = captions
+    if spoken_lines:
+        every = talk_of_pictures("test", len(captions), random.Random(seed))
     if speech:
         (every,) = with_speech({"": every}, speech, "espeak-ng", seed).values()
     for source in _sources(speech):
@@ -466,6 +520,47 @@ def spoken(count: int, rng: random.Random) -> list[str]:
         one, two = rng.sample(words, 2)
         made[rng.choice(forms).format(one=one, two=two, who=rng.choice(names))] = None
     return list(made)
+
+
+_DOING = re.compile(r"\b(\w{2,})ing (?:an?|the|his|her|their|some) (\w{3,})")
+_OF_PICTURES = (
+    "{do} the {thing} please|I want to {do} the {thing} before they come home",
+    "can you {do} a {thing} for me|who taught you to {do} a {thing} like that",
+    "don't {do} that {thing}|I never asked you to {do} my {thing}",
+    "why did you {do} the {thing} without me|we have to {do} this {thing} today",
+    "where is my {thing}|did you bring the {thing} that I asked for",
+    "how much is the {thing}|my father gave me this {thing} last year",
+    "I think you broke the {thing}|that is not your {thing}",
+    "let us {do} the {thing} tomorrow|you said you would {do} it, and where is the {thing} now",
+    "look at this {thing}|I dreamt of a {thing} again",
+    "he died when he tried to {do} the {thing}|she says that you {do} a {thing} better than I do",
+)
+
+
+def talk_of_pictures(split: str, count: int, rng: random.Random) -> list[Item]:
+    """So many lines such as people say, of which a quarter name what a caption shows.
+
+    These have other forms in the training videos than in the rest.
+    """
+    forms = [both.split("|")[split != "train"] for both in _OF_PICTURES]
+    captions, everyday, made = data.captions(), _everyday(), dict[str, Item]()
+    shown = [(video, text) for video in data.split(split) for text in captions[video]]
+    rng.shuffle(shown)
+    for video, caption in shown:
+        found = _DOING.search(caption)
+        if not found or is_empty_word(found[2]):
+            continue
+        ending, thing = found[1], found[2]
+        # playing, driving, cutting
+        do = max((ending, f"{ending}e", ending[:-1]), key=lambda word: everyday[word])
+        line = rng.choice(forms).format(do=do, thing=thing)
+        if line not in made and len(made) < count // 4:
+            item = item_of([line], line, f"{video} {rng.random()}")
+            seen = rng.choice([f"{ending}ing {thing}", thing, thing])
+            who = rng.choice(["a man is", "a woman is", "a person is", "someone is", "people are"])
+            scene = rng.choice([caption, f"{who} {found[0]}", f"{who} {ending}ing a {thing}"])
+            made[line] = item._replace(seen=seen, scene=scene)
+    return [*made.values(), *talk(count - len(made), rng)]
 
 
 def _has_words(line: str, query: str, kind: str) -> bool:

@@ -339,7 +339,7 @@ def test_lines_that_all_have_what_is_asked_do_not_share_its_percentage(
 
 
 def test_lines_of_one_moment_are_no_likelier_together_than_any_line(tmp_path, videos, run):
-    query, cue = "a car", "\n{0}\n00:00:0{0},500 --> 00:00:0{0},900\na red car number {0}\n"
+    query, cue = "a red car", "\n{0}\n00:00:0{0},500 --> 00:00:0{0},900\na red car number {0}\n"
     (videos / "film.en.srt").write_text("".join(map(cue.format, range(1, 3))))
     run()
     (hit,) = (hit for hit in search(tmp_path, query) if hit.lines)

@@ -50,16 +50,28 @@ _CROSSING = 500  # lines with a part of a phrase that are looked at
 _PAUSE = 5.0  # seconds between the two lines of a phrase
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
-    *("similarity", "similarity of words", "words", "letters", "quoted"),
-    *("lines", "rarity of few words", "few words"),
+    *("similarity", "similarity of words", "words", "missing", "letters", "quoted", "rarity"),
+    *("lines", "similarity of others", "rarity of few words", "rarity of the query"),
 )
+_OTHERS = 10  # lines after the one that is most like a query
+_UNLIKE = 0.2  # similarity of a line that is not there
 _FEW = 2  # words of a query up to which lines that have them in any order are right together
 _LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
-# python -m benchmarks.words fit
-WEIGHTS: dict[str, tuple[float, ...]] = {
-    "subtitles": (1.191, 3.722, 7.684, 1.665, 1.800, -0.282, 0.043, -3.082, -10.461),
-    "picture": (1.452, 3.474, 0.616, 10.049, -0.657, -0.430, 0.048, -3.867, -8.532),
-    "speech": (0.929, 3.423, 2.627, 6.404, 0.245, -0.429, 0.044, -3.126, -7.728),
+WITHIN = 2.0  # how much surer it is which line is meant than whether any is
+# Of a query of many words, and of one of one or two: python -m benchmarks.words fit
+WEIGHTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
+    "subtitles": (
+        (6.260, 2.061, 3.224, -4.096, 0.048, 1.531, -0.662, 0.093, -8.448, 0.000, 0.295, -3.638),
+        (-5.038, 6.346, 8.987, 0.000, 3.607, 0.782, 0.000, -0.101, 1.754, 0.046, 0.000, -15.806),
+    ),
+    "picture": (
+        (5.289, 0.702, -0.324, 0.471, 9.189, 0.101, -0.023, 0.034, -6.935, 0.000, 0.011, -6.726),
+        (-4.715, 6.248, 0.845, 0.000, 7.608, -0.519, 0.000, -0.151, 1.083, 0.041, 0.000, -10.194),
+    ),
+    "speech": (
+        (5.204, 0.999, 1.299, -0.689, 5.599, 1.464, -0.414, 0.090, -7.477, 0.000, 0.283, -5.393),
+        (-4.494, 5.561, 1.766, 0.000, 4.281, 0.330, 0.000, -0.201, 0.582, 0.038, 0.000, -7.714),
+    ),
 }
 _NO_LINES = "No words of your videos are indexed, so pictures were searched for the phrase."
 _VALID_FOR = "lines made of captions and of sentences such as people say"
@@ -103,22 +115,29 @@ def _stem(word: str) -> str:
     return word
 
 
-def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 8"]:
+def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndarray, "found 11"]:
     """The signals of lines that were found among so many, in the order of `SIGNALS`.
 
     They are the similarity of the sentences, also times the logarithm of the number of words asked;
-    the shares of these words, weighted by how rare they are in captions, and of their triples of
-    letters that a line has; the logarithm of the number of words if it has them in a row, else 0;
-    and of the query alone the logarithm of the number of lines searched and, where one or two words
-    of it say anything, the square of how rare they are, and 1. Everyday words alone ask for
-    pictures; a word that no caption has asks for lines.
+    the share of these words, weighted by how rare they are in captions, that a line has, and of all
+    words, articles too, that it has not; the share of their triples of letters that it has; the
+    logarithm of the number of words if it has them in a row, else 0; how rare its own words are in
+    captions, which describe what is seen; and of the query alone the logarithm of the number of
+    lines searched, the mean similarity of the ten lines after the one most like it, where one or
+    two words of it say anything the square of how rare they are, and how rare all its words are.
+    Where others are as like, a likeness says little. Everyday words alone ask for pictures; a word
+    that no caption has asks for lines.
     """
     words = all_words(query)
     letters, row = _triples(words), f" {' '.join(words)} "
     length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in parts(query)}
-    whole, few = sum(rare.values()), float(1 <= len(rare) <= _FEW)
-    mean = whole / max(len(rare), 1)
-    of_query = (math.log(min(max(lines, _LEAST), _MOST)), few * mean**2, few)
+    whole = sum(rare.values())
+    mean = whole / len(rare) if 1 <= len(rare) <= _FEW else 0.0
+    others = [*sorted((one.similarity for one in found), reverse=True), *[_UNLIKE] * _OTHERS]
+    near = sum(others[1 : _OTHERS + 1]) / _OTHERS
+    count = math.log(min(max(lines, _LEAST), _MOST))
+    many = float(not 1 <= len(rare) <= _FEW)
+    of_query = (count, near, mean**2, many * _mean_rarity(words))
     rows = []
     for one in found:
         said, telling = all_words(one.line.text), set(parts(one.line.text))
@@ -127,8 +146,10 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
                 one.similarity,
                 one.similarity * length,
                 sum(rare[part] for part in rare if part in telling) / (whole or 1),
+                many * len({*words}.difference(said)) / max(len({*words}), 1),
                 len(letters & _triples(said)) / max(len(letters), 1),
                 length * (row in f" {' '.join(said)} "),
+                many * _mean_rarity(said),
                 *of_query,
             )
         )
@@ -138,6 +159,12 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
 def _rarity(part: str) -> float:
     """Of a word in captions, as the logarithm of the share that has it, at least 1."""
     return max(1.0, -math.log((_in_captions().get(part, 0) + 1) / 1e5))
+
+
+def _mean_rarity(words: Sequence[str]) -> float:
+    """Of all words of a text, articles too, but for single letters."""
+    each = [_rarity(_stem(word)) for word in words if len(word) > 1]
+    return sum(each) / len(each) if each else _rarity("")
 
 
 @cache
@@ -161,10 +188,15 @@ def _triples(words: Sequence[str]) -> set[str]:
 def probabilities(
     query: str,
     found: Sequence[FoundLine],
-    values: Float[np.ndarray, "found 8"],
+    values: Float[np.ndarray, "found 11"],
     prior: float | None = None,
 ) -> tuple[Float[np.ndarray, " found"], float, list[tuple[str, ...]]]:
-    """Probability of each line that it is meant, and that any is; and which alternative it is of.
+    r"""Probability of each line that it is meant, and that any is; and which alternative it is of.
+
+    With the weighted signals :math:`u` of the alternatives, a nested logit:
+
+    .. math:: P(\text{any}) = \sigma\Big(\tfrac1\tau \log \sum_j e^{\tau u_j}\Big), \quad
+        P(i) = P(\text{any})\, e^{\tau u_i} / \sum_j e^{\tau u_j}
 
     Lines rule each other out, except those that are right together and those with the same words:
     these are one alternative, as likely as the likeliest of them. So many lines with a word do not
@@ -177,8 +209,10 @@ def probabilities(
         () if right else tuple(all_words(one.line.text))
         for one, right in zip(found, are_right_together(query, values), strict=True)
     ]
-    weights = np.array([WEIGHTS[one.line.source] for one in found])
-    weights = weights.reshape(len(found), len(SIGNALS) + 1)
+    if not found:
+        return np.zeros(0), 0.0, which
+    few = int(has_few_words(values))
+    weights = np.array([WEIGHTS[one.line.source][few] for one in found])
     logits = (values * weights[:, :-1]).sum(1) + weights[:, -1]
     if prior is not None:  # weights were fitted with about as many lines that are there
         logits += math.log(min(prior, _SURELY) / (1 - min(prior, _SURELY)))
@@ -186,14 +220,18 @@ def probabilities(
     of = np.array([numbers.setdefault(one, len(numbers)) for one in which], int)
     best = np.full(len(numbers), -np.inf)
     np.maximum.at(best, of, logits)
-    most = max(best.max(initial=0.0), 0.0)
-    odds = np.exp(best - most)
-    shares = odds / (odds.sum() + math.exp(-most))
-    return shares[of], float(shares.sum()), which
+    odds = np.exp(WITHIN * (best - best.max()))
+    said = 1 / (1 + math.exp(-best.max()) * odds.sum() ** (-1 / WITHIN))
+    return said * odds[of] / odds.sum(), said, which
+
+
+def has_few_words(values: Float[np.ndarray, "found 11"]) -> bool:
+    """Whether one or two words of a query say anything."""
+    return bool((values[:, SIGNALS.index("rarity of few words")] > 0).any())
 
 
 def are_right_together(
-    query: str, values: Float[np.ndarray, "found 8"]
+    query: str, values: Float[np.ndarray, "found 11"]
 ) -> Bool[np.ndarray, " found"]:
     """Which lines have all of a query in a row, or its one or two words in any order."""
     if len(all_words(query)) <= _FEW:

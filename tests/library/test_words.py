@@ -343,10 +343,10 @@ def test_lines_of_one_moment_are_no_likelier_together_than_any_line(tmp_path, vi
     for count in (1, 2):
         (videos / "film.en.srt").write_text("".join(map(cue.format, range(1, count + 1))))
         run()
-        (hit,) = (hit for hit in search(tmp_path, "a red car number") if hit.lines)
+        (hit,) = (hit for hit in search(tmp_path, "car number red") if hit.lines)
         assert len(hit.lines) == count
         said.append(hit.probability)
-    assert 0.5 < said[1] < said[0] + 0.05 < 1
+    assert 0.5 < said[1] <= said[0] < 1
 
 
 def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):

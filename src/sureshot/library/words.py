@@ -1,8 +1,9 @@
 """Words of videos searched: which lines a query may mean, how sure, and one list with pictures.
 
 Each source has weights of its own for a few signals (benchmarks/words.py fits them): how near two
-sentences are, and which of the words and letters asked for a line has. The softmax over the lines
-and "no line is meant" gives percentages. A moment that several sources speak for is one row.
+sentences are, and which of the words and letters asked for a line has. A nested logit gives
+percentages: whether any line is meant, and which. A moment that several sources speak for is one
+row.
 """
 
 import math
@@ -119,24 +120,26 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     """The signals of lines that were found among so many, in the order of `SIGNALS`.
 
     They are the similarity of the sentences, also times the logarithm of the number of words asked;
-    the share of these words, weighted by how rare they are in captions, that a line has, and of all
-    words, articles too, that it has not; the share of their triples of letters that it has; the
-    logarithm of the number of words if it has them in a row, else 0; how rare its own words are in
-    captions, which describe what is seen; and of the query alone the logarithm of the number of
-    lines searched, the mean similarity of the ten lines after the one most like it, where one or
-    two words of it say anything the square of how rare they are, and how rare all its words are.
-    Where others are as like, a likeness says little. Everyday words alone ask for pictures; a word
-    that no caption has asks for lines.
+    the share of these words, weighted by how rare they are in captions, that a line has; the share
+    of all words, articles too, that it lacks; the share of their triples of letters that it has;
+    the logarithm of the number of words if it has them in a row, else 0; how rare the words of the
+    line are in captions, which describe what is seen; and, of the query alone, the logarithm of the
+    number of lines searched, the mean similarity of the ten lines after the one most like it, the
+    square of how rare its words are if only one or two say anything, and how rare all are. For such
+    a short query what a line lacks and how rare all words are is 0.
+
+    Where other lines are as like, a likeness says little. Everyday words alone ask for pictures; a
+    word that no caption has asks for lines.
     """
     words = all_words(query)
     letters, row = _triples(words), f" {' '.join(words)} "
     length, rare = math.log(len(words) + 1), {part: _rarity(part) for part in parts(query)}
     whole = sum(rare.values())
-    mean = whole / len(rare) if 1 <= len(rare) <= _FEW else 0.0
+    few = 1 <= len(rare) <= _FEW
+    mean, many = (whole / len(rare), 0.0) if few else (0.0, 1.0)
     others = [*sorted((one.similarity for one in found), reverse=True), *[_UNLIKE] * _OTHERS]
     near = sum(others[1 : _OTHERS + 1]) / _OTHERS
     count = math.log(min(max(lines, _LEAST), _MOST))
-    many = float(not 1 <= len(rare) <= _FEW)
     of_query = (count, near, mean**2, many * _mean_rarity(words))
     rows = []
     for one in found:
@@ -221,7 +224,8 @@ def probabilities(
     best = np.full(len(numbers), -np.inf)
     np.maximum.at(best, of, logits)
     odds = np.exp(WITHIN * (best - best.max()))
-    said = 1 / (1 + math.exp(-best.max()) * odds.sum() ** (-1 / WITHIN))
+    any_line = best.max() + math.log(odds.sum()) / WITHIN
+    said = 1 / (1 + math.exp(min(-any_line, 700.0)))
     return said * odds[of] / odds.sum(), said, which
 
 

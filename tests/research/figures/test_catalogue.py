@@ -5,7 +5,7 @@ import json
 import pytest
 
 from sureshot.errors import SureshotError
-from sureshot.research.figures.catalogue import FIGURES
+from sureshot.research.figures.catalogue import FIGURES, plot
 from tests.research.figures.pictures import untidy
 
 LACKING = {
@@ -39,3 +39,12 @@ def test_what_is_drawn_follows_the_seed_and_the_count(subject):
         )
         assert first == again != other
     assert len(FIGURES["results"].numbers([subject("duq")], 99)["queries"]) == 6
+
+
+def test_no_checkpoint_is_too_few(place):
+    for figure, message in (
+        ("epochs", "name two checkpoints or more"),
+        ("matrices", "draws one checkpoint, not 0"),
+    ):
+        with pytest.raises(SureshotError, match=message):
+            plot(figure, [], "pairs", place / "pairs.csv")

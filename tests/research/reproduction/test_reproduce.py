@@ -65,6 +65,13 @@ def test_kept_runs_are_done(place, tmp_path):
     assert cost.to_dict()["tables"][0]["kept"] == 2
 
 
+def test_a_share_without_runs_costs_nothing_where_some_data_are_missing(place, tmp_path):
+    text = (place / "plan.toml").read_text().replace("[away.", "[data.didemo.")
+    (tmp_path / "plan.toml").write_text(text.replace('"away/', f'"{place}/away/'))
+    cost = research.forecast("duq-2", tmp_path / "plan.toml", to=tmp_path, seeds=1, part="98/99")
+    assert not cost.tables and any("LSMDC is not in the plan" in one for one in cost.missing)
+
+
 def test_whoever_has_the_page_alone_goes_on_from_its_runs(place, tmp_path):
     plan = place / "plan.toml"
 

@@ -201,7 +201,7 @@ def plot(
     names = as_list(models)
     if figure not in FIGURES:
         raise SureshotError(f"Unknown figure {figure!r}; known: {', '.join(FIGURES)}.")
-    if not names or (len(names) > 1 and figure != "epochs"):
+    if len(names) != 1 and figure != "epochs":
         raise SureshotError(
             f"{figure} draws one checkpoint, not {len(names)}; epochs draws several."
         )

@@ -485,13 +485,15 @@ def forecast(
     data, kept = PlanData(_required(plan), cache=cache, claims=claims), kept_captions(expand(to))
     every: dict[str, tuple[str, PlannedRun]] = {}  # each run under the first table that has it
     missing: dict[str, None] = {}
+    runs_somewhere = False  # though the share may have none of the runs
     for one in _tables(table, claims=claims):
         targets, lacking = data.targets(one) if one.kind == "recalls" else ([], _lacking(one, data))
+        runs_somewhere |= bool(targets)
         missing |= dict.fromkeys(lacking)
         for target in targets:
             for run in _own(planned_runs(one, target, seeds, data), share):
                 every.setdefault(run.key, (one.name, run))
-    if missing and not every:
+    if missing and not runs_somewhere:
         raise SureshotError(" ".join(missing))
     costs: dict[str, Any] = {}  # of each table, by the names of `TableCost`
     rows: dict[str, list[tuple[str, PlannedRun]]] = {}  # their runs, which differ in their seeds

@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib.util
+import pickle
 import shutil
 import subprocess
 import sys
@@ -255,3 +256,10 @@ def test_an_index_leaves_out_the_patches_of_frames_and_changes_nothing_else(name
     assert ours.patches.shape == (2, 0, whole.dim) and theirs.patches.shape == (2, 9, whole.dim)
     np.testing.assert_array_equal(ours.frames, theirs.frames)
     assert alone.fingerprint == whole.fingerprint
+
+
+@installed
+def test_it_can_be_sent_to_another_process_with_its_words():
+    made = BundledEncoder(device="cpu")
+    assert made.vocabulary.is_token("dog")
+    assert pickle.loads(pickle.dumps(made)).vocabulary.is_token("dog")

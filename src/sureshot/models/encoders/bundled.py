@@ -246,8 +246,10 @@ class BundledEncoder(_TwoNetworks):
     def vocabulary(self) -> Vocabulary:
         """Words that stood in two or more of the captions it was tuned on."""
         lines = map(str.split, words_path().read_text("utf-8").splitlines())
-        captions = {word: int(count) for word, count in lines}
-        return Vocabulary(captions, lambda word: self._minilm.is_token(word))
+        return Vocabulary({word: int(captions) for word, captions in lines}, self._is_token)
+
+    def _is_token(self, word: str) -> bool:  # a method: a lambda could not be pickled
+        return self._minilm.is_token(word)
 
     @cached_property
     def fingerprint(self) -> str:

@@ -10,6 +10,7 @@ from sureshot.errors import SureshotError
 from sureshot.library.labels import (
     JudgedMoment,
     Label,
+    Names,
     append,
     drop_half_line,
     located,
@@ -223,6 +224,14 @@ def test_unknown_videos_are_counted_listed_and_hinted_at(tmp_path):
         found(tmp_path, many)
     with pytest.raises(SureshotError, match=r"names 1 video that is not in the index"):
         found(tmp_path, "query,video\nq,.\n")
+
+
+def test_of_many_unknown_videos_only_those_that_are_shown_are_compared(tmp_path, monkeypatch):
+    asked, hint = [], Names.hint
+    monkeypatch.setattr(Names, "hint", lambda self, name: asked.append(name) or hint(self, name))
+    with pytest.raises(SureshotError, match=r"names 900 videos .*; and 895 more\."):
+        found(tmp_path, "query,video\n" + "".join(f"q,{n:04}.xyz\n" for n in range(900)))
+    assert len(asked) == 5  # each is compared with every video of the index, which takes long
 
 
 def test_queries_about_unknown_videos_can_be_left_out_whole(tmp_path):

@@ -382,9 +382,9 @@ def located(
         if not missing:
             kept.append(names.located(label))
     if unknown and not skip_unknown:
-        shown = [plain(name) + names.hint(name) for name in unknown]
-        if len(shown) > _SHOWN:
-            shown[_SHOWN:] = [f"and {len(shown) - _SHOWN} more"]
+        shown = [plain(name) + names.hint(name) for name in list(unknown)[:_SHOWN]]
+        if len(unknown) > _SHOWN:
+            shown.append(f"and {len(unknown) - _SHOWN} more")
         verb = "is" if len(unknown) == 1 else "are"
         raise SureshotError(
             f"{plain(file)} names {counted(len(unknown), 'video')} that {verb} not in the index: "

@@ -141,6 +141,12 @@ def test_a_list_counts_the_videos_that_status_counts(db, videos) -> None:
     assert [record.path.name for record in shown] == ["a.mp4", "broken.mp4", "b.mp4"]
 
 
+@pytest.mark.parametrize("limit", [0, -1, 2.5, "3"])
+def test_a_page_of_no_whole_number_of_videos_is_refused(library, limit):
+    with pytest.raises(ArgumentError, match=r"limit is .*; give a whole number, 1 or more\."):
+        listed(library.db, limit=limit)
+
+
 def test_a_list_of_chosen_videos_counts_what_it_shows(films, tmp_path) -> None:
     folder, searcher = films
     db = searcher.store.location

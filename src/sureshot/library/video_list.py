@@ -204,6 +204,8 @@ def videos(
     The others are those of `Searcher.search`. Failed videos have no length that could fit.
     """
     check_sort(sort, "path")
+    if limit is not None and not (hasattr(limit, "__index__") and limit >= 1):
+        raise ArgumentError(f"limit is {limit!r}; give a whole number, 1 or more.")
     store = db if isinstance(db, Store) else Store.open(index_place(db))
     wanted = VideoFilter(
         folder=folder, longer=longer, shorter=shorter, since=since, until=until

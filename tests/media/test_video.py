@@ -197,6 +197,24 @@ def test_two_recordings_in_one_file_follow_each_other(tmp_path, late):
     assert levels == pytest.approx([50] * 30 + [200] * 30, abs=4)
 
 
+def test_a_still_late_in_long_recordings_on_a_slow_disk_is_waited_for(tmp_path, monkeypatch):
+    parts = [film(tmp_path / f"{n}.ts", patterns(200, seed=n), every=5) for n in range(2)]
+    both = tmp_path / "both.ts"
+    both.write_bytes(b"".join(part.read_bytes() for part in parts))
+    frames_at(both, [1.0], side=8)  # its clock is looked at
+    passed = [0.0, 0.0]
+
+    def clock():
+        passed[0] += passed[1]
+        return passed[0]
+
+    monkeypatch.setattr(media_video, "TimeBudget", lambda size: TimeBudget(size, 1e6, clock))
+    with open_video(Source(both, "file"), decode="all") as video:
+        passed[1] = 20.0  # seconds from one look at the clock to the next
+        assert video.seek(35.0)
+        assert 30 < next(video.frames).time <= 35
+
+
 def test_raw_streams_without_any_times_are_read_at_some_rate(tmp_path):
     for name, codec in (("a.h264", "libx264"), ("a.m2v", "mpeg2video"), ("a.ivf", "libvpx")):
         clip = film(tmp_path / name, greys(range(50, 150, 5)), codec=codec, rate=25)

@@ -198,7 +198,7 @@ def _frames(
                     if runs:
                         container.seek(round(aim / float(stream.time_base or 1)), stream=stream)
                     else:
-                        clock.lead(container, stream, aim)
+                        clock.lead(container, stream, aim, budget)
                 except (av.FFmpegError, OSError, IndexError):  # as where it leads before the start
                     continue
             packets = map(clock.correct, container.demux(stream))

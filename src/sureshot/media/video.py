@@ -71,13 +71,14 @@ class Clock:
                 packet.pts += ticks
         return packet
 
-    def lead(self, container: Any, stream: Any, stamp: float) -> None:
+    def lead(self, container: Any, stream: Any, stamp: float, budget: TimeBudget) -> None:
         """Lead a file whose clock was set back to its last keyframe at or before a second of this.
 
         Only its packets, read from the start, say where that is; none of them is decoded.
         """
         place, found = 0, vars(self).copy()
         for packet in map(self.correct, container.demux(stream)):
+            budget.step()
             if not packet.is_keyframe or None in (packet.pts, packet.pos):
                 continue
             if packet.pts * packet.time_base > stamp:
@@ -290,7 +291,7 @@ def _seek_to(
             aim = max(min(time, end or time) - back, 0.0)
             container.seek(round((aim + start) * av.time_base))
         elif container.format.name in JOINED:
-            clock.lead(container, picture_stream(container), start + time - back)
+            clock.lead(container, picture_stream(container), start + time - back, budget)
 
 
 _runs: dict[tuple[Any, ...], bool] = {}  # what was seen of files

@@ -270,3 +270,12 @@ def test_a_list_is_shown_while_files_are_looked_for(monkeypatch):
         "  failed: is no video",
         "/films/c.mp4",
     ]
+
+
+def test_why_a_video_failed_is_broken_between_words_not_at_slashes():
+    out = Console(file=io.StringIO(), width=70, force_terminal=True, color_system=None)
+    why = "breaks off at 10/12 of its length"
+    one = VideoRecord(path=Path("/a.mp4"), kind="file", size=1, mtime_ns=0, reason=why)
+    terminal.print_videos(out, VideoPage((one,), total=0, failed=1, seconds=0.0))
+    lines = [line.strip() for line in out.file.getvalue().splitlines()]
+    assert lines[2:-1] == ["failed: breaks off at 10/12", "of its length"]

@@ -373,7 +373,8 @@ def print_videos(out: Console, page: "VideoPage") -> None:
         if narrow:  # a name below, as there is no room to the right
             out.out(f"{row[0]:>6}  {row[1]}", highlight=False)
             ahead = ""
-        texts = [(short(record.path) + absence(**looked_for(record.path)), "")]
+        name = short(record.path) + absence(**looked_for(record.path))
+        texts = [(_broken(name, room), "")]
         if record.reason:
             texts.append((f"  failed: {plain(record.reason)}", "red"))
         elif record.note:
@@ -404,9 +405,9 @@ def videos_of(hit: Hit) -> list[str]:
 
 def _folded(out: Console, text: str, width: int) -> list[str]:
     """Lines of a text that are no wider; what is not too wide takes no time."""
-    if cell_len(text) <= width:
+    if "\n" not in text and cell_len(text) <= width:
         return [text]
-    return [line.plain for line in Text(_broken(text, width)).wrap(out, width, overflow="fold")]
+    return [line.plain.rstrip() for line in Text(text).wrap(out, width, overflow="fold")]
 
 
 def _broken(path: str, width: int) -> str:
@@ -416,6 +417,8 @@ def _broken(path: str, width: int) -> str:
         >>> _broken("/films/2024/holiday.mp4", 13).splitlines()
         ['/films/2024/', 'holiday.mp4']
     """
+    if cell_len(path) <= width:
+        return path
     lines = [""]
     for part in re.findall("[^/]*/|[^/]+", path):
         if lines[-1] and cell_len(lines[-1] + part) > width:

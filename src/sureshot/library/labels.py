@@ -365,7 +365,7 @@ def located(
     *,
     skip_unknown: bool = False,
 ) -> tuple[list[Label], int]:
-    """The same queries with the paths of the index for the names of their videos; how many are out.
+    """Queries with the paths of the index for the names of their videos; how many are left out.
 
     Args:
         file: place of the file they are from; names may start from its folder.

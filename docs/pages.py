@@ -138,10 +138,10 @@ def _reference(title: str, package: Path) -> str:
 
 
 def _names(package: Path) -> list[str]:
-    """Where each name of a package's stub is defined."""
+    """Where each name of a package's stub is defined; packages below it have pages of their own."""
     name = ".".join(package.relative_to(SOURCE.parent).parts)
     tree = ast.parse((package / "__init__.pyi").read_text("utf-8"))
-    nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom)]
+    nodes = [node for node in tree.body if isinstance(node, ast.ImportFrom) and node.module]
     return [f"{name}.{node.module}.{one.name}" for node in nodes for one in node.names]
 
 

@@ -349,6 +349,23 @@ def test_lines_of_one_moment_are_no_likelier_together_than_any_line(tmp_path, vi
     assert 0.5 < said[1] <= said[0] < 1
 
 
+def test_a_line_that_is_said_again_and_again_is_as_likely_as_one(tmp_path, videos, run):
+    """Such as what each episode of a series begins with."""
+    said = []
+    for count in (1, 12):
+        texts = ["welcome back to our cooking show", "now we add the salt"] * count
+        cues = [
+            f"{n}\n00:00:0{n / 4:.3f} --> 00:00:0{n / 4 + 0.2:.3f}\n{text}\n"
+            for n, text in enumerate(texts)
+        ]
+        (videos / "film.en.srt").write_text("\n".join(cues).replace(".", ","))
+        run()
+        found = open_index(tmp_path / "db").search("welcome to the cooking show")
+        said.append(found[0].probability)
+        assert found[0].source == "subtitles"
+    assert said[1] == pytest.approx(said[0], abs=0.02) and said[0] > 0.5
+
+
 def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     run()
     label = judge_query(

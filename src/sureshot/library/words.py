@@ -124,12 +124,12 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     of all words, articles too, that it lacks; the share of their triples of letters that it has;
     the logarithm of the number of words if it has them in a row, else 0; how rare the words of the
     line are in captions, which describe what is seen; and, of the query alone, the logarithm of the
-    number of lines searched, the mean similarity of the ten lines after the one most like it, the
-    square of how rare its words are if only one or two say anything, and how rare all are. For such
-    a short query what a line lacks and how rare all words are is 0.
+    number of lines searched, the mean similarity of the ten lines of the source after the one most
+    like it, the square of how rare its words are if only one or two say anything, and how rare all
+    are. For such a short query what a line lacks and how rare all words are is 0.
 
-    Where other lines are as like, a likeness says little. Everyday words alone ask for pictures; a
-    word that no caption has asks for lines.
+    Where other lines are as like, a likeness says little; the same words in other videos are no
+    other line. Everyday words alone ask for pictures; a word that no caption has asks for lines.
     """
     words = all_words(query)
     letters, row = _triples(words), f" {' '.join(words)} "
@@ -137,11 +137,9 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     whole = sum(rare.values())
     few = 1 <= len(rare) <= _FEW
     mean, many = (whole / len(rare), 0.0) if few else (0.0, 1.0)
-    others = [*sorted((one.similarity for one in found), reverse=True), *[_UNLIKE] * _OTHERS]
-    near = sum(others[1 : _OTHERS + 1]) / _OTHERS
     count = math.log(min(max(lines, _LEAST), _MOST))
-    of_query = (count, near, mean**2, many * _mean_rarity(words))
-    rows = []
+    asked = (mean**2, many * _mean_rarity(words))
+    others, rows = _others(found), []
     for one in found:
         said, telling = all_words(one.line.text), set(parts(one.line.text))
         rows.append(
@@ -153,10 +151,19 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
                 len(letters & _triples(said)) / max(len(letters), 1),
                 length * (row in f" {' '.join(said)} "),
                 many * _mean_rarity(said),
-                *of_query,
+                *(count, others[one.line.source], *asked),
             )
         )
     return np.array(rows, float).reshape(len(found), len(SIGNALS))
+
+
+def _others(found: Sequence[FoundLine]) -> dict[str, float]:
+    """The mean similarity of ten lines of each source with different words, without the first."""
+    known: dict[str, dict[tuple[str, ...], float]] = {}
+    for one in sorted(found, key=lambda one: one.similarity):
+        known.setdefault(one.line.source, {})[tuple(all_words(one.line.text))] = one.similarity
+    near = {source: sorted(texts.values(), reverse=True) for source, texts in known.items()}
+    return {s: sum([*n[1:], *[_UNLIKE] * _OTHERS][:_OTHERS]) / _OTHERS for s, n in near.items()}
 
 
 def _rarity(part: str) -> float:

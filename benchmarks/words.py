@@ -1,6 +1,6 @@
 """Words of videos: how often the line that is meant comes first, and what percentages are worth.
 
-    python -m benchmarks.words fit           # the weights in `sureshot.library.words`, 5 minutes
+    python -m benchmarks.words fit           # the weights in `sureshot.library.words`
     python -m benchmarks.words fit --speech MODEL   # of speech, as MODEL hears voices of flite
     python -m benchmarks.words lines         # held-out lines, by source and kind of query
     python -m benchmarks.words lines --speech MODEL # of speech, by voices of espeak-ng

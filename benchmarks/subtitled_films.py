@@ -8,7 +8,8 @@
 The films are joined from captioned videos as in `benchmarks.films`. Their lines are captions of
 other MSR-VTT videos, so they say nothing about the pictures, and stay as long as subtitles do. In
 `burnt/` they are drawn into the pictures, in four fonts and sizes at 360p and 720p; in `sidecar/`
-the same films have them in an .srt, and in `spoken/` espeak-ng says them, where that is installed.
+the same films have them in an .srt, and in `spoken/` four voices of espeak-ng say them, where that
+is installed.
 `lines.json` and `shots.json` say what is where. `search` indexes the films as a user does and asks
 for their lines, in quotes and in other words, for lines that are not there, and for the pictures.
 """
@@ -28,6 +29,7 @@ from dataclasses import asdict, dataclass
 from difflib import SequenceMatcher
 from fractions import Fraction
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 
 import av
@@ -35,7 +37,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, ImageDraw, ImageFont
 
-from benchmarks import data
+from benchmarks import data, voices
 from benchmarks.films import RATE, captioned, join_several
 from benchmarks.words import print_calibration, reworded
 from sureshot.library import open_index
@@ -47,8 +49,6 @@ FONTS = ("DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf", "STIXGeneral
 SIZES = (0.04, 0.05, 0.065, 0.09)  # of a letter, as a share of the height of the picture
 _PACE = 15.0  # letters per second, which subtitles are written for
 _SHORTEST, _LONGEST = 1.5, 6.0  # seconds that a line stays
-_VOICE = 22_050  # samples per second that espeak-ng speaks in
-_WORDS_PER_MINUTE = 170
 _WIDEST = 0.9  # of the width of the picture
 _FOLDERS = {"picture": "burnt", "subtitles": "sidecar", "speech": "spoken"}
 _OFF = {"picture": 1.5, "subtitles": 0.5, "speech": 0.5}  # seconds that a time may be wrong by
@@ -160,30 +160,26 @@ def _srt(known: Sequence[KnownLine]) -> str:
 
 
 def _say(film: Path, to: Path, known: Sequence[KnownLine]) -> None:
-    """A copy of a film in which its lines are said."""
+    """A copy of a film in which its lines are said, by one voice after another."""
     to.parent.mkdir(parents=True, exist_ok=True)
-    voice = np.zeros(0, np.int16)
-    for line in known:
-        said = subprocess.run(
-            ["espeak-ng", "-v", "en-us", "-s", str(_WORDS_PER_MINUTE), "--stdout", line.text],
-            capture_output=True,
-            check=True,
-        )
-        samples = np.frombuffer(said.stdout[44:], np.int16)  # behind the head of a WAV file
-        start = round(line.start * _VOICE)
-        voice = np.pad(voice, (0, max(0, start + len(samples) - len(voice))))
-        voice[start : start + len(samples)] = samples
+    sound = np.zeros(0, np.float32)
+    for line, voice in zip(known, cycle(voices.VOICES["espeak-ng"])):
+        samples = voices.say(line.text, "espeak-ng", voice)
+        start = round(line.start * voices.RATE)
+        sound = np.pad(sound, (0, max(0, start + len(samples) - len(sound))))
+        sound[start : start + len(samples)] = samples
     with av.open(film) as source, av.open(to, "w") as out:
         pictures = out.add_stream_from_template(source.streams.video[0])
-        track = out.add_stream("aac", _VOICE)
+        track = out.add_stream("aac", voices.RATE)
         track.layout = "mono"
         for packet in source.demux(video=0):
             if packet.dts is not None:
                 packet.stream = pictures
                 out.mux(packet)
-        for first in range(0, len(voice), 1024):
-            heard = av.AudioFrame.from_ndarray(voice[None, first : first + 1024], "s16", "mono")
-            heard.sample_rate, heard.pts, heard.time_base = _VOICE, first, Fraction(1, _VOICE)
+        for first in range(0, len(sound), 1024):
+            heard = av.AudioFrame.from_ndarray(sound[None, first : first + 1024], "fltp", "mono")
+            heard.sample_rate, heard.pts = voices.RATE, first
+            heard.time_base = Fraction(1, voices.RATE)
             out.mux(track.encode(heard))
         out.mux(track.encode(None))
 

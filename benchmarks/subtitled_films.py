@@ -43,6 +43,7 @@ from benchmarks.words import print_calibration, reworded
 from sureshot.library import open_index
 from sureshot.library.results import Answer, Hit
 from sureshot.media import lines, subtitles
+from sureshot.media.speech import RATE as VOICE
 
 HEIGHTS = (360, 720)
 FONTS = ("DejaVuSans.ttf", "DejaVuSerif.ttf", "DejaVuSansMono.ttf", "STIXGeneral.ttf")
@@ -165,12 +166,12 @@ def _say(film: Path, to: Path, known: Sequence[KnownLine]) -> None:
     sound = np.zeros(0, np.float32)
     for line, voice in zip(known, cycle(voices.VOICES["espeak-ng"])):
         samples = voices.say(line.text, "espeak-ng", voice)
-        start = round(line.start * voices.RATE)
+        start = round(line.start * VOICE)
         sound = np.pad(sound, (0, max(0, start + len(samples) - len(sound))))
         sound[start : start + len(samples)] = samples
     with av.open(film) as source, av.open(to, "w") as out:
         pictures = out.add_stream_from_template(source.streams.video[0])
-        track = out.add_stream("aac", voices.RATE)
+        track = out.add_stream("aac", VOICE)
         track.layout = "mono"
         for packet in source.demux(video=0):
             if packet.dts is not None:
@@ -178,8 +179,8 @@ def _say(film: Path, to: Path, known: Sequence[KnownLine]) -> None:
                 out.mux(packet)
         for first in range(0, len(sound), 1024):
             heard = av.AudioFrame.from_ndarray(sound[None, first : first + 1024], "fltp", "mono")
-            heard.sample_rate, heard.pts = voices.RATE, first
-            heard.time_base = Fraction(1, voices.RATE)
+            heard.sample_rate, heard.pts = VOICE, first
+            heard.time_base = Fraction(1, VOICE)
             out.mux(track.encode(heard))
         out.mux(track.encode(None))
 

@@ -366,6 +366,29 @@ def test_a_line_that_is_said_again_and_again_is_as_likely_as_one(tmp_path, video
     assert said[1] == pytest.approx(said[0], abs=0.02) and said[0] > 0.5
 
 
+def test_words_of_captions_ask_for_pictures_where_people_talk(tmp_path, videos, run):
+    """Among talk a line that says what could be seen stands out, and is no likelier for that."""
+    captions = [
+        *("a man plays a guitar on a stage", "two dogs run on a beach", "a boat sails on a lake"),
+        *("children play football in a park", "a woman is cutting an onion"),
+    ]
+    talk = [
+        *("I do not know what you mean", "we have to leave now", "where were you last night"),
+        *("how much does it cost", "tell me the truth"),
+    ]
+    said = []
+    for others in (captions, talk):
+        cues = [
+            f"{n}\n00:00:0{n},000 --> 00:00:0{n},900\n{text}\n"
+            for n, text in enumerate(["a car drives by the station", *others], 1)
+        ]
+        (videos / "film.en.srt").write_text("\n".join(cues))
+        run()
+        found = search(tmp_path, "a car drives on the road")
+        said.append(max((hit.probability or 0.0 for hit in found if hit.lines), default=0.0))
+    assert said[1] < 0.5 < said[0]
+
+
 def test_a_judged_hit_by_words_keeps_where_they_were(tmp_path, run):
     run()
     label = judge_query(

@@ -51,27 +51,28 @@ _CROSSING = 500  # lines with a part of a phrase that are looked at
 _PAUSE = 5.0  # seconds between the two lines of a phrase
 _ENDINGS = ("ing", "ed", "es", "s")
 SIGNALS = (
-    *("similarity", "similarity of words", "words", "missing", "letters", "quoted", "rarity"),
-    *("lines", "similarity of others", "rarity of few words", "rarity of the query"),
+    *("similarity", "similarity of words", "words", "missing", "letters", "quoted", "lines"),
+    *("similarity of others", "rarity of others", "rarity of few words", "rarity of the query"),
 )
 _OTHERS = 10  # lines after the one that is most like a query
 _UNLIKE = 0.2  # similarity of a line that is not there
+_RARE = 6.5  # mean rarity of the words of what people say; percentages were fitted up to it
 _FEW = 2  # words of a query up to which lines that have them in any order are right together
 _LEAST, _MOST = 30, 1000  # lines; for fewer or more percentages were not fitted
 WITHIN = 2.0  # how much surer it is which line is meant than whether any is
 # Of a query of many words, and of one of one or two: python -m benchmarks.words fit
 WEIGHTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "subtitles": (
-        (6.260, 2.061, 3.224, -4.096, 0.048, 1.531, -0.662, 0.093, -8.448, 0.000, 0.295, -3.638),
-        (-5.038, 6.346, 8.987, 0.000, 3.607, 0.782, 0.000, -0.101, 1.754, 0.046, 0.000, -15.806),
+        (6.890, 1.750, 3.692, -4.400, -0.669, 1.568, 0.094, -8.851, -1.392, 0.000, 0.604, -1.223),
+        (-5.038, 6.344, 8.990, 0.000, 3.608, 0.782, -0.103, 1.778, 0.000, 0.046, 0.000, -15.808),
     ),
     "picture": (
-        (5.289, 0.702, -0.324, 0.471, 9.189, 0.101, -0.023, 0.034, -6.935, 0.000, 0.011, -6.726),
-        (-4.715, 6.248, 0.845, 0.000, 7.608, -0.519, 0.000, -0.151, 1.083, 0.041, 0.000, -10.194),
+        (4.830, 0.763, 0.216, 0.730, 9.739, 0.082, 0.043, -8.144, -2.052, 0.000, 0.573, 1.888),
+        (-4.716, 6.248, 0.845, 0.000, 7.608, -0.519, -0.151, 1.085, 0.000, 0.041, 0.000, -10.194),
     ),
     "speech": (
-        (5.204, 0.999, 1.299, -0.689, 5.599, 1.464, -0.414, 0.090, -7.477, 0.000, 0.283, -5.393),
-        (-4.494, 5.561, 1.766, 0.000, 4.281, 0.330, 0.000, -0.201, 0.582, 0.038, 0.000, -7.714),
+        (5.004, 0.956, 2.124, -0.772, 5.153, 1.690, 0.057, -7.587, -1.212, 0.000, 0.688, -3.302),
+        (-4.494, 5.561, 1.766, 0.000, 4.281, 0.330, -0.201, 0.582, 0.000, 0.038, 0.000, -7.714),
     ),
 }
 _NO_LINES = "No words of your videos are indexed, so pictures were searched for the phrase."
@@ -122,14 +123,16 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     They are the similarity of the sentences, also times the logarithm of the number of words asked;
     the share of these words, weighted by how rare they are in captions, that a line has; the share
     of all words, articles too, that it lacks; the share of their triples of letters that it has;
-    the logarithm of the number of words if it has them in a row, else 0; how rare the words of the
-    line are in captions, which describe what is seen; and, of the query alone, the logarithm of the
-    number of lines searched, the mean similarity of the ten lines of the source after the one most
-    like it, the square of how rare its words are if only one or two say anything, and how rare all
-    are. For such a short query what a line lacks and how rare all words are is 0.
+    the logarithm of the number of words if it has them in a row, else 0; and, of the query alone,
+    the logarithm of the number of lines searched, the mean similarity of the ten lines of the
+    source after the one most like it, how rare the words of all its lines that were found are in
+    captions, which describe what is seen, the square of how rare the words of the query are if only
+    one or two say anything, and how rare all are. For such a short query what a line lacks and how
+    rare all words are is 0.
 
     Where other lines are as like, a likeness says little; the same words in other videos are no
     other line. Everyday words alone ask for pictures; a word that no caption has asks for lines.
+    Where people talk, the words of captions ask for pictures more than where lines describe.
     """
     words = all_words(query)
     letters, row = _triples(words), f" {' '.join(words)} "
@@ -141,6 +144,7 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
     asked = (mean**2, many * _mean_rarity(words))
     others, rows = _others(found), []
     for one in found:
+        similar, usual = others[one.line.source]
         said, telling = all_words(one.line.text), set(parts(one.line.text))
         rows.append(
             (
@@ -150,20 +154,26 @@ def signals(query: str, found: Sequence[FoundLine], lines: int) -> Float[np.ndar
                 many * len({*words}.difference(said)) / max(len({*words}), 1),
                 len(letters & _triples(said)) / max(len(letters), 1),
                 length * (row in f" {' '.join(said)} "),
-                many * _mean_rarity(said),
-                *(count, others[one.line.source], *asked),
+                *(count, similar, many * usual, *asked),
             )
         )
     return np.array(rows, float).reshape(len(found), len(SIGNALS))
 
 
-def _others(found: Sequence[FoundLine]) -> dict[str, float]:
-    """The mean similarity of ten lines of each source with different words, without the first."""
+def _others(found: Sequence[FoundLine]) -> dict[str, tuple[float, float]]:
+    """Of each source how like its ten next lines are, and how rare the words of all of them.
+
+    Lines with the same words are one line.
+    """
     known: dict[str, dict[tuple[str, ...], float]] = {}
     for one in sorted(found, key=lambda one: one.similarity):
         known.setdefault(one.line.source, {})[tuple(all_words(one.line.text))] = one.similarity
-    near = {source: sorted(texts.values(), reverse=True) for source, texts in known.items()}
-    return {s: sum([*n[1:], *[_UNLIKE] * _OTHERS][:_OTHERS]) / _OTHERS for s, n in near.items()}
+    around = {}
+    for source, texts in known.items():
+        near = [*sorted(texts.values(), reverse=True)[1:], *[_UNLIKE] * _OTHERS][:_OTHERS]
+        rare = sum(_mean_rarity(words) for words in texts) / len(texts)
+        around[source] = sum(near) / _OTHERS, rare
+    return around
 
 
 def _rarity(part: str) -> float:
@@ -172,9 +182,9 @@ def _rarity(part: str) -> float:
 
 
 def _mean_rarity(words: Sequence[str]) -> float:
-    """Of all words of a text, articles too, but for single letters."""
+    """Of all words of a text, articles too, not of single letters; at most as where people talk."""
     each = [_rarity(_stem(word)) for word in words if len(word) > 1]
-    return sum(each) / len(each) if each else _rarity("")
+    return min(sum(each) / len(each), _RARE) if each else _RARE
 
 
 @cache

@@ -33,7 +33,7 @@ from sureshot.models.encoders.efficientnet import CHANNELS
 from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import LAYERS
-from sureshot.research.training.bundled_tuning import new_minilm, pad
+from sureshot.research.training.encoder_tuning import new_minilm, pad
 
 _SCALE = 380.0
 _DROPOUT, _LOGIT_SCALE = 0.3, 20.0

@@ -11,7 +11,7 @@ from sureshot.models.encoders import load_encoder
 from sureshot.models.encoders.bundled import BundledEncoder
 from sureshot.models.load import load
 from sureshot.research.features import FrameMemory, frame_memory
-from sureshot.research.training.bundled_tuning import FIRST_BLOCK, TunedBundled
+from sureshot.research.training.encoder_tuning import FIRST_BLOCK, TunedBundled
 from sureshot.research.training.run import train
 from sureshot.settings import override
 from tests.synthetic import small_dataset, synthetic_recipe

@@ -34,9 +34,8 @@ from sureshot.research.features import (
     sampled_frames,
 )
 from sureshot.research.training.augment import SHORTEST_CROP, Augment, augmented
-from sureshot.research.training.bundled_tuning import TunedBundled
 from sureshot.research.training.distributed import rank, union, world
-from sureshot.research.training.encoder_tuning import Tuned
+from sureshot.research.training.encoder_tuning import Tuned, TunedBundled
 
 
 class Pairs(AbstractContextManager["Pairs"]):

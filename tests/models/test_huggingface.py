@@ -13,10 +13,9 @@ import pytest
 
 from sureshot.cli.app import run
 from sureshot.errors import ModelError
-from sureshot.models.checkpoint import Checkpoint
+from sureshot.models.checkpoint import Checkpoint, model_card
 from sureshot.models.huggingface import MEASURED
 from sureshot.models.load import load
-from sureshot.models.model_card import model_card
 from sureshot.research.calibration import calibrate
 from sureshot.research.evaluation import evaluate
 from sureshot.research.training.recipe import Recipe

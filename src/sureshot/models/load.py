@@ -290,7 +290,7 @@ class Scorer:
             ModelError: there is no login, no permission, or no network; or the encoder of the
                 model is on this machine alone.
         """
-        from sureshot.models.model_card import model_card
+        from sureshot.models.checkpoint import model_card
 
         home = self._require_files()
         return huggingface.publish(

@@ -9,10 +9,10 @@ from sureshot.datasets import NAMES, Caption, Split
 from sureshot.errors import ArgumentError, SureshotError, option, reason_of
 from sureshot.files import CARD, write_text
 from sureshot.media.discover import PHOTO_SUFFIXES
+from sureshot.models.checkpoint import model_card
 from sureshot.models.hub_bank import BUNDLED
 from sureshot.models.huggingface import README, is_hub_name
 from sureshot.models.load import Scorer, load
-from sureshot.models.model_card import model_card
 from sureshot.paths import absolute, exists_at, expand, reference_card
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research import evaluation

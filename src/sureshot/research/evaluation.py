@@ -20,7 +20,7 @@ from sureshot.metrics.report import (
     write_qrels,
     write_run,
 )
-from sureshot.models import model_card
+from sureshot.models.checkpoint import record_recalls
 from sureshot.models.encoders.experts import presence, read_experts
 from sureshot.models.huggingface import is_hub_name
 from sureshot.models.load import Scorer, load
@@ -288,7 +288,7 @@ def evaluate(
         scorer, features, scores, post=post, gamma=gamma, against=against, bank=known
     )
     if record:
-        model_card.record(expand(scorer.name), recalls)
+        record_recalls(expand(scorer.name), recalls)
     if trec is not None:
         write_trec(expand(trec), features, scores, scorer.name)
     if not trust:

@@ -269,6 +269,6 @@ def test_a_network_that_an_engine_cannot_run_is_refused_with_what_to_do(engine, 
     network = OpenvinoNetwork if engine == "openvino" else OnnxNetwork
     weights = image_network()
     weights["stem.conv.weight"] = weights["head.conv.weight"]  # reads 352 channels, not 3
-    monkeypatch.setattr(engines.onnx_graph, "image_network", lambda weights: b"no graph")
+    monkeypatch.setattr(engines, "onnx_model", lambda weights: b"no graph")
     with pytest.raises(ModelError, match=r"cannot run the image network .*Use --engine "):
         network(weights, GRID, 1)

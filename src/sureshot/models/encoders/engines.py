@@ -26,9 +26,8 @@ from sureshot.errors import (
     onnxruntime,
     option,
 )
-from sureshot.models.encoders import onnx_graph
 from sureshot.models.encoders.base import Pixels
-from sureshot.models.encoders.efficientnet import Weights
+from sureshot.models.encoders.efficientnet import INPUT, Weights, onnx_model
 
 Engine = Literal["onnxruntime", "openvino", "torch"]
 ENGINES: tuple[Engine, ...] = ("onnxruntime", "openvino", "torch")  # in the order they are tried
@@ -220,7 +219,7 @@ class OpenvinoNetwork:
             "ENABLE_CPU_PINNING": "NO",  # the decoder needs the cores, too
         }
         try:
-            network = core.read_model(onnx_graph.image_network(weights))
+            network = core.read_model(onnx_model(weights))
             maps, op = network.output(0).node.input_value(0), ov.opset13
             pooled = op.reduce_mean(maps, op.constant([2, 3]), False)
             cells = op.adaptive_avg_pool(maps, op.constant([grid, grid]))
@@ -269,7 +268,7 @@ class OnnxNetwork:
         options.log_severity_level = 3
         try:
             self._session = ort.InferenceSession(
-                onnx_graph.image_network(weights), options, ["CPUExecutionProvider"]
+                onnx_model(weights), options, ["CPUExecutionProvider"]
             )
         except Exception as error:  # whatever a version or a processor that was never tried raises
             raise _cannot_run("onnxruntime", ort.__version__, error) from None
@@ -282,7 +281,7 @@ class OnnxNetwork:
         return np.concatenate(pooled), np.concatenate(cells)
 
     def _frame(self, frame: Pixels) -> Features:
-        (last,) = self._session.run(None, {onnx_graph.INPUT: frame})
+        (last,) = self._session.run(None, {INPUT: frame})
         return last.mean((2, 3)), _cells(last, self._grid)
 
 

@@ -1,7 +1,10 @@
-"""Queries with and without an answer, in the form of Generalized Moment Retrieval.
+"""Queries with and without an answer, as Generalized Moment Retrieval measures them.
 
-Each caption of a split is asked twice: in all videos, and in all but its own. There are two
-files of JSON lines, one object per query::
+Every query comes with an existence score, the probability that something is right for it. Below a
+threshold it is rejected, which is an empty answer; otherwise the best moments answer it. How well
+existence scores separate the queries is their AUROC, `sureshot.metrics.confidence.auroc`. Each
+caption of a split is asked twice: in all videos, and in all but its own. There are two files of
+JSON lines, one object per query::
 
     truth.jsonl        {"qid": "v7#3", "query": "a goal", "relevant_windows": [["v7", 0, 9]]}
     predictions.jsonl  {"qid": "v7#3", "query": "a goal", "existence": 0.81,
@@ -10,12 +13,21 @@ files of JSON lines, one object per query::
 A window is a video, seconds from and to (null where the video counts as a whole), and in
 predictions its score. The query without an answer is ``v7#3/absent``, whose relevant windows
 are none.
+
+References:
+    "Retrieving Any Relevant Moments: Benchmark and Models for Generalized Moment Retrieval",
+    arXiv:2605.02623, whose names (Rej-F1, G-mIoU@k) these are.
+
+Differs:
+    Moments are looked for in a whole gallery, not in one video, so those of other videos overlap by
+    0; and each query has one right moment. The paper's own toolkit was not at hand, so G-mIoU@k is
+    as its description reads.
 """
 
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -23,7 +35,6 @@ from jaxtyping import Bool, Float, Int
 from sureshot.datasets.split import Split
 from sureshot.errors import SureshotError
 from sureshot.files import write_text
-from sureshot.metrics.absence import Moments, generalized_miou, overlap, rejection_f1
 from sureshot.metrics.confidence import auroc
 from sureshot.paths import expand
 from sureshot.research.trust_report import TrustReport
@@ -32,6 +43,62 @@ _SHOWN = 5  # windows of a query
 _THRESHOLD = 0.5  # of the existence score, below which a query is rejected
 
 FILES = ("truth.jsonl", "predictions.jsonl")
+
+
+PerQuery = Bool[np.ndarray, " queries"]
+
+
+class Moments(NamedTuple):
+    """Some moments: the number of the video of each, and seconds; a whole video has 0 and inf."""
+
+    video: Int[np.ndarray, " moments"]
+    start: Float[np.ndarray, " moments"]
+    end: Float[np.ndarray, " moments"]
+
+
+def overlap(
+    moments: Moments, sought: Int[np.ndarray, " queries"], found: Int[np.ndarray, "queries k"]
+) -> Float[np.ndarray, "queries k"]:
+    """Temporal intersection over union of the moments found with the one sought.
+
+    Of whole videos it is 1 for the same one and 0 for any other; of moments without length it is 1
+    for the same one.
+    """
+    video, start, end = (column[found] for column in moments)
+    own = [column[sought][:, None] for column in moments]
+    same = video == own[0]
+    shared = np.maximum(np.minimum(end, own[2]) - np.maximum(start, own[1]), 0.0)
+    union = np.maximum(end, own[2]) - np.minimum(start, own[1])
+    whole = np.isinf(end) & np.isinf(own[2])
+    ratio = np.divide(shared, union, out=np.zeros(found.shape), where=same & ~whole & (union > 0))
+    return np.where(whole | (union == 0), same, ratio).astype(np.float64)
+
+
+def rejection_f1(rejected: PerQuery, absent: PerQuery) -> float:
+    """F1 of rejecting the queries without an answer (Rej-F1); 0 where there is nothing to reject.
+
+    Examples:
+        >>> rejection_f1(np.array([True, True, False]), np.array([True, False, True]))
+        0.5
+    """
+    both = 2 * int((rejected & absent).sum())
+    return both / (int(rejected.sum() + absent.sum()) or 1)
+
+
+def generalized_miou(
+    overlaps: Float[np.ndarray, "queries k"], rejected: PerQuery, absent: PerQuery
+) -> float:
+    """Mean over all queries of what each is answered with (G-mIoU@k).
+
+    A query without an answer counts 1 if it is rejected, else 0. One with an answer counts 0 if it
+    is rejected, else the best overlap of the first k moments.
+
+    Args:
+        overlaps: of the first k moments of each query with the one sought; not read where there
+            is none.
+    """
+    answered = np.where(rejected, 0.0, overlaps.max(1))
+    return float(np.where(absent, rejected, answered).mean())
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +147,7 @@ def evaluated(
     )
     overlaps = overlap(moments, np.tile(owner, 2), order)
     absent = np.repeat([False, True], len(owner))
-    rejected: Bool[np.ndarray, " queries"] = existence < _THRESHOLD
+    rejected: PerQuery = existence < _THRESHOLD
     found = Absence(
         auroc=auroc(existence, ~absent),
         rejection_f1=rejection_f1(rejected, absent),

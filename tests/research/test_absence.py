@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from sureshot.metrics.absence import Moments, generalized_miou, overlap, rejection_f1
+from sureshot.research.absence import Moments, generalized_miou, overlap, rejection_f1
 
 
 def slow_overlap(a, b):

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from sureshot.datasets.media import find_videos, usual_folders
+from sureshot.datasets.split import find_videos, usual_folders
 from sureshot.errors import SureshotError
 from sureshot.media.discover import frame_files
 from tests.datasets.files import films, frames

@@ -20,8 +20,16 @@ from sureshot.datasets import (
     synthetic,
     vatex,
 )
-from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import SPLITS, Caption, Item, Listing, Split, check_disjoint, to_split
+from sureshot.datasets.split import (
+    SPLITS,
+    Caption,
+    Item,
+    Listing,
+    Split,
+    check_disjoint,
+    to_split,
+    usual_folders,
+)
 from sureshot.errors import SureshotError
 from sureshot.paths import expand
 

@@ -25,8 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from sureshot.datasets.annotation import pick, read_annotation, read_objects
-from sureshot.datasets.media import usual_folders
-from sureshot.datasets.split import Listing, Split, to_split
+from sureshot.datasets.split import Listing, Split, to_split, usual_folders
 from sureshot.errors import SureshotError
 from sureshot.paths import expand
 

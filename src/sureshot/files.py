@@ -1,4 +1,4 @@
-"""Atomic files and folders, and digests of content.
+"""Atomic files and folders, locks, and digests of content.
 
 A file is written in a hidden folder next to its place, synced to the disk, and renamed. So a full
 disk, a kill or a loss of power leaves the old file or the new one. Hidden folders that killed
@@ -18,16 +18,23 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from sureshot.errors import ModelError, SureshotError
-from sureshot.paths import cache_dir
+from sureshot.paths import cache_dir, make_index_folder
 from sureshot.s3 import ObjectPath
+
+try:
+    import fcntl
+except ImportError:  # no such locks on this system
+    fcntl = None  # type: ignore[assignment]
 
 CARD = "trust.json"  # the calibration card in the folder of an index or of a checkpoint
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
 _LONGEST_NAME = 40  # characters of a name that the name of its hidden folder repeats
 _ABANDONED = 86_400.0  # seconds after which no process of another machine still writes
+_LOOK = 0.005  # seconds between looks at a lock that another process has
+Making = Literal["file", "folder", ""]  # what is made where there is nothing to lock
 _NEW, _OLD = "new", "old"  # names in a hidden folder: what is written, and what it replaces
 
 
@@ -264,3 +271,52 @@ def sync_path(path: str | Path) -> None:
                 raise
         finally:
             os.close(opened)
+
+
+def open_lock(path: str, *, make: Making) -> int | None:
+    """A file or folder to be locked, opened; None where there is none to have."""
+    if make == "folder":
+        make_index_folder(path)
+    # A lock of one's own on a network file system wants a file opened for writing.
+    for way in (os.O_RDWR | (os.O_CREAT if make == "file" else 0), os.O_RDONLY):
+        with contextlib.suppress(OSError):
+            return os.open(path, way, 0o666)
+    return None
+
+
+def lock(
+    path: str,
+    stack: contextlib.ExitStack,
+    *,
+    make: Making = "",
+    shared: bool = False,
+    patience: float = 0.0,
+) -> bool | None:
+    """Lock a file or folder until the stack ends; whether it is locked, None where it cannot be.
+
+    ``patience`` is for how many seconds to wait for another process. The system gives a lock up
+    when the process that has it dies. It is a FileNotFoundError if who had it has deleted the file.
+    """
+    waited = False
+    until = time.monotonic() + patience
+    while fcntl is not None and (opened := open_lock(path, make=make)) is not None:
+        kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
+        with contextlib.ExitStack() as attempt:
+            attempt.callback(os.close, opened)
+            try:
+                fcntl.flock(opened, kind | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() > until:
+                    return False
+                waited = True
+                time.sleep(_LOOK)
+                continue
+            except OSError:  # a file system without locks
+                return None
+            with contextlib.suppress(OSError):  # who had the lock may have deleted the file
+                if os.path.samestat(os.fstat(opened), os.stat(path)):  # noqa: PTH116
+                    stack.enter_context(attempt.pop_all())
+                    return True
+    if waited and not make:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), path)
+    return None

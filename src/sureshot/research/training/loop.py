@@ -2,10 +2,9 @@
 
 import json
 import math
-import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO, TypeVar
@@ -18,7 +17,7 @@ from torch import Tensor, nn
 from torch.amp import GradScaler
 
 from sureshot.errors import NotFiniteError, SureshotError, option
-from sureshot.files import replace_file, replace_folder, restore_folder, write_text
+from sureshot.files import lock, replace_file, replace_folder, restore_folder, write_text
 from sureshot.models.model import Model
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.research import canvas
@@ -28,11 +27,6 @@ from sureshot.research.training.optim import multiplier, new_optimiser
 from sureshot.research.training.recipe import TrainingConfig
 from sureshot.research.training.step import gradients, update
 from sureshot.settings import parse_json, to_values
-
-try:
-    import fcntl
-except ImportError:  # no such locks on this system
-    fcntl = None  # type: ignore[assignment]
 
 STATE, LOG, MODEL, PLOT = "state.safetensors", "log.jsonl", "model", "loss.png"
 RECIPE = "recipe.toml"  # written last
@@ -369,28 +363,18 @@ def _is_own_log(path: Path) -> bool:
 @contextmanager
 def claimed(folder: Path) -> Iterator[None]:
     """Be the only process that trains in a folder in the block, where the system has locks."""
-    if fcntl is None or rank() != 0:
+    if rank() != 0:
         yield
         return
-    opened = -1
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        os.close(opened)
-        raise SureshotError(
-            f"Another process is training in {folder}; name another folder."
-        ) from None
-    except OSError:  # a file system without locks
-        pass
-    try:
-        yield
-    finally:
-        if opened >= 0:
-            os.close(opened)
-        with suppress(OSError):  # of a run that was refused
-            folder.rmdir()
+    with ExitStack() as stack:
+        if lock(str(folder), stack) is False:
+            raise SureshotError(f"Another process is training in {folder}; name another folder.")
+        try:
+            yield
+        finally:
+            with suppress(OSError):  # of a run that was refused
+                folder.rmdir()
 
 
 def save_state(

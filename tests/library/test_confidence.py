@@ -316,7 +316,7 @@ def test_a_damaged_card_of_the_index_is_reported_where_the_model_has_one(
 ):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / CARD).write_text(card.to_json(), "utf-8")
-    monkeypatch.setattr("sureshot.library.confidence.home_of", lambda model: tmp_path / "model")
+    monkeypatch.setattr("sureshot.models.hub_bank.home_of", lambda model: tmp_path / "model")
     (place / CARD).write_text(card.to_json()[:100], "utf-8")
     answer = open_index(place).search("red")
     assert answer.confidence is not None and "a simulation" in answer.confidence.valid_for

@@ -14,8 +14,8 @@ import numpy as np
 from sureshot.errors import SureshotError, option
 from sureshot.files import CARD
 from sureshot.library.results import CONFIDENT, Answer, Confidence, Hit, Status
-from sureshot.models.hub_bank import Bank, home_of
-from sureshot.paths import index_folder, reference_card
+from sureshot.models.hub_bank import Bank, cards_of
+from sureshot.paths import index_folder
 from sureshot.text import counted, plain
 from sureshot.trust.card import Calibration, load_card
 from sureshot.trust.signals import RESULTS, QueryContext
@@ -58,12 +58,6 @@ def card_stamp(index: str) -> tuple[int, ...]:
     except OSError:
         return ()
     return status.st_ino, status.st_size, status.st_mtime_ns
-
-
-def cards_of(model: str, fingerprint: str) -> list[Path]:
-    """Where a calibration card of a model may be: in its folder, and among those of this user."""
-    home = home_of(model)
-    return [*([home / CARD] if home else []), reference_card(fingerprint)]
 
 
 def judged(

@@ -10,12 +10,12 @@ from typing import Any, Literal
 
 from sureshot.errors import ArgumentError, SureshotError, reason_of
 from sureshot.library import labels
-from sureshot.library.confidence import cards_of
 from sureshot.library.labels import JudgedMoment, Label
 from sureshot.library.query_checks import clean, phrase_of
 from sureshot.library.results import JSON_SCHEMA, Copy, Hit
 from sureshot.library.search import Searcher, open_index
 from sureshot.library.video_list import VideoFilter
+from sureshot.models.hub_bank import cards_of
 from sureshot.paths import IndexPlace, absolute, as_list, expand, index_place
 from sureshot.settings import open_file
 from sureshot.store.index import Store

@@ -23,11 +23,12 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import save
 
 from sureshot.errors import ModelError
-from sureshot.files import replace_file
+from sureshot.files import CARD, replace_file
 from sureshot.metrics.hubs import nearest_mean
 from sureshot.models import encoders
 from sureshot.models.encoders.base import TextFeatures
 from sureshot.models.huggingface import BANK, checkpoint_folder
+from sureshot.paths import reference_card
 
 _ENCODERS = Path(encoders.__file__).parent
 BUNDLED = {"bundled": _ENCODERS, "bundled-bf16": _ENCODERS / "bf16"}  # what belongs to each
@@ -139,6 +140,12 @@ def home_of(model: str) -> Path | None:
         return BUNDLED[model]
     home = checkpoint_folder(model)
     return home if home.is_absolute() else None
+
+
+def cards_of(model: str, fingerprint: str) -> list[Path]:
+    """Where a calibration card of a model may be: in its folder, and among those of this user."""
+    home = home_of(model)
+    return [*([home / CARD] if home else []), reference_card(fingerprint)]
 
 
 def _bank(arrays: dict[str, np.ndarray], notes: dict[str, str]) -> Bank:

@@ -21,12 +21,12 @@ from jaxtyping import Float, Float64
 
 from sureshot.datasets import Caption, Item, Split
 from sureshot.errors import SureshotError, install_command, is_installed
-from sureshot.files import CARD, file_digest
-from sureshot.models.hub_bank import home_of
+from sureshot.files import file_digest
+from sureshot.models.hub_bank import cards_of, home_of
 from sureshot.models.huggingface import WEIGHTS
 from sureshot.models.load import Scorer
 from sureshot.models.load import load as load_model
-from sureshot.paths import absolute_model, cache_dir, expand, reference_card
+from sureshot.paths import absolute_model, cache_dir, expand
 from sureshot.progress import Notes, Progress, Silent
 from sureshot.research.evaluation import encode, read_card
 from sureshot.research.features import SplitFeatures, caption_features
@@ -272,8 +272,7 @@ def _card(scorer: Scorer, file: str | Path | None) -> Calibration:
     """The calibration that percentages come from."""
     if file is not None:
         return read_card(expand(file), scorer)
-    home = home_of(absolute_model(scorer.name))
-    for place in (*([home / CARD] if home else []), reference_card(scorer.fingerprint)):
+    for place in cards_of(absolute_model(scorer.name), scorer.fingerprint):
         if place.is_file():
             return read_card(place, scorer)
     raise SureshotError(

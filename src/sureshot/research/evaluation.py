@@ -26,10 +26,11 @@ from sureshot.models.huggingface import is_hub_name
 from sureshot.models.load import Scorer, load
 from sureshot.paths import as_list, expand
 from sureshot.progress import Notes, Progress, Silent
-from sureshot.research import absence, trust_figures
+from sureshot.research import absence
 from sureshot.research.absence import Absence
 from sureshot.research.canvas import new_figure
 from sureshot.research.features import SplitFeatures, extract
+from sureshot.research.figures.plots import write_trust
 from sureshot.research.scores import (
     CANDIDATES,
     PRINTED,
@@ -304,7 +305,7 @@ def evaluate(
         papers=text_measures(scorer, features),
         scale=scorer.scale,
     )
-    files = [] if plots is None else trust_figures.write(trusted, expand(plots).absolute())
+    files = [] if plots is None else write_trust(trusted, expand(plots).absolute())
     missed = None
     if absent is not None:
         missed, written = absence.evaluated(absent, features.split, ranked, trusted)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from sureshot.metrics.confidence import aurc
-from sureshot.research import trust_figures
 from sureshot.research.canvas import BLUE
+from sureshot.research.figures import plots
 from sureshot.research.trust_report import OURS, TrustReport, measure
 from tests.research.figures.pictures import pixels, share, shown
 from tests.trust.worlds import world
@@ -26,8 +26,8 @@ def lines(axes):
 
 def test_what_was_measured_is_written_twice_and_again_the_same(report, tmp_path):
     files, again = (
-        trust_figures.write(report, tmp_path / "a"),
-        trust_figures.write(report, tmp_path / "b"),
+        plots.write_trust(report, tmp_path / "a"),
+        plots.write_trust(report, tmp_path / "b"),
     )
     assert {path.name for path in files} == {
         f"trust-{name}.{kind}"
@@ -36,13 +36,13 @@ def test_what_was_measured_is_written_twice_and_again_the_same(report, tmp_path)
     }
     assert [a.read_bytes() for a in files] == [b.read_bytes() for b in again]
     empty = TrustReport("t", 3, 1, 1, np.ones(3, bool), 0.0, 5, 0, nothing="There is nothing.")
-    assert trust_figures.write(empty, tmp_path / "none") == [] and not (tmp_path / "none").exists()
-    orders = trust_figures.write(replace(report, reliability={}, sizes={}), tmp_path / "some")
+    assert plots.write_trust(empty, tmp_path / "none") == [] and not (tmp_path / "none").exists()
+    orders = plots.write_trust(replace(report, reliability={}, sizes={}), tmp_path / "some")
     assert [path.name for path in orders] == ["trust-risk.png", "trust-risk.svg"]
 
 
 def test_reliability_shows_shares_against_probabilities_and_counts(report):
-    figure = trust_figures.draw_reliability(report)
+    figure = plots.draw_reliability(report)
     top, low = figure.get_axes()
     for name, bins in report.reliability.items():
         expected = np.stack([bins.probability, bins.right], 1)[bins.count >= 10]
@@ -55,7 +55,7 @@ def test_reliability_shows_shares_against_probabilities_and_counts(report):
 
 
 def test_risk_is_counted_among_the_surest_and_signals_stand_in_order(report):
-    axes = trust_figures.risk(report).get_axes()[0]
+    axes = plots.draw_risk(report).get_axes()[0]
     drawn = {label.split(", 0.")[0]: xy for label, xy in lines(axes).items()}
     wrong = ~report.right
     for name, confidence in report.confidences.items():
@@ -76,7 +76,7 @@ def test_risk_is_counted_among_the_surest_and_signals_stand_in_order(report):
 
 
 def test_half_of_the_sets_are_no_larger_than_their_marker(report):
-    figure = trust_figures.sets(report)
+    figure = plots.draw_sets(report)
     axes = figure.get_axes()[0]
     markers = [line.get_xydata().tolist() for line in axes.get_lines()]
     for coverage, sizes in report.sizes.items():

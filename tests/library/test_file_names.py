@@ -24,6 +24,8 @@ PATHS = [
     "carnival.mp4",
     "seven.mp4",
     "street 7/house.mp4",
+    "Show.S01E01.mkv",
+    "Show.S01E02.mkv",
 ]
 
 
@@ -55,6 +57,11 @@ def names(tmp_path_factory):
         ("7", []),  # too little
         ("street 7", ["street 7"]),
         ("mp4", []),
+        ("s01e02", ["Show.S01E02.mkv"]),  # not S01E01
+        ("the show s01e1", []),
+        ("S1E2", []),
+        ("gopr0123", ["2019/Ärzte live/GOPR0123.MP4"]),
+        ("vid2085", ["VID_2085.mp4"]),
         ("films", []),  # the folder that all are in
         ("the and", []),
         ("", []),

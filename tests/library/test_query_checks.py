@@ -109,6 +109,11 @@ def test_what_a_model_of_pictures_does_not_see_is_said(text, said):
     assert said in limits(text, SMALL)
 
 
+@pytest.mark.parametrize("text", ["2024-05-31", "at 7:30", "the party at 5 pm", "4.5 litres"])
+def test_a_time_or_a_fraction_is_no_number_of_things(text):
+    assert "count" not in limits(text, SMALL)
+
+
 def test_a_date_is_answered_with_the_options_for_it():
     said = limits("cats on a sofa in July 2023", SMALL)
     assert said.endswith("recorded then, add --since 2023-07-01 --until 2023-07-31.")

@@ -92,7 +92,7 @@ def test_hits_are_ranked_and_have_frames_with_scores_of_their_own(searcher):
 def test_the_name_of_a_file_is_looked_for_among_names_alone(searcher):
     named = searcher.search("RED.mp4")
     assert [name.path.name for name in named.names] == ["red.mp4"] and not named.hits
-    assert "Only names were searched" in named.warnings[0]
+    assert "Pictures were not searched" in named.warnings[0]
     assert searcher.search("red").hits  # which may mean the colour
 
 
@@ -649,7 +649,7 @@ def test_a_name_that_nothing_else_is_known_of_is_searched_alone(named):
     answer = named.search("VID_2085")
     assert [name.path.name for name in answer.names] == ["VID_2085.mp4"]
     assert (answer.hits, answer.confidence) == ((), None)
-    assert answer.warnings == ("Only names were searched, as the model knows no word of this.",)
+    assert answer.warnings == ("Pictures were not searched, as this names a video or folder.",)
     assert len(named.search("VID_2085", correct=False)) > 0
     assert "by name: " in repr(answer)
     assert answer.to_dict()["names"][0]["path"].endswith("VID_2085.mp4")

@@ -176,6 +176,19 @@ def test_a_quoted_phrase_is_looked_for_in_words_alone(tmp_path, run):
     assert phrase_of('"a" or "b"') == phrase_of('"') == phrase_of('""') == ""
 
 
+def test_a_number_is_the_same_with_and_without_a_comma(tmp_path, videos, run):
+    (videos / "blue.srt").write_text(SRT.replace("swordfish", "1,250 dollars"))
+    run()
+    assert search(tmp_path, "1250")[0].lines
+
+
+def test_the_days_of_a_query_are_named_though_a_line_has_its_year(tmp_path, videos, run):
+    (videos / "blue.srt").write_text(SRT.replace("swordfish", "for the party of 2024"))
+    run()
+    answer = search(tmp_path, "the party of 2024")
+    assert answer[0].lines and "--since 2024-01-01" in " ".join(answer.warnings)
+
+
 def test_without_words_a_quoted_phrase_is_looked_for_in_pictures(tmp_path, run):
     run(words="none")
     assert not (tmp_path / "db" / "lines.lance").exists()

@@ -705,7 +705,7 @@ def test_misspelt_words_are_corrected_and_names_found(browser, tmp_path) -> None
             page.wait_for_url("**/?q=elefant&sort=date&correct=false")
             page.locator("#unfilter").click()
             page.locator("#query").fill("vid_2085")
-            page.get_by_text("Only names were searched").wait_for()
+            page.get_by_text("Pictures were not searched").wait_for()
             page.locator("#names .name").click()
             assert colour(page) == 0
             page.locator("#query").fill("beach")

@@ -18,6 +18,8 @@ from sureshot.store.vector_search import Selection, VideoSet
 from sureshot.text import is_empty_word
 
 _PART = re.compile(r"[^\W\d_]+|\d+")
+_NAME = re.compile(r"[^\W_]+")  # letters and numbers that follow each other, as in S01E02
+_THOUSANDS = re.compile(r"(?<=\d),(?=\d{3}(?!\d))")
 _SHOWN = 5  # videos and folders that an answer names
 
 
@@ -27,16 +29,20 @@ def name_parts(text: str) -> list[str]:
     Examples:
         >>> name_parts("VID_2085.mp4"), name_parts("the Ärzte")
         (['vid', '2085', 'mp', '4'], ['arzte'])
+        >>> name_parts("$1,250 or 1250")
+        ['1250', '1250']
     """
     return [part for part in all_words(text) if not is_empty_word(part)]
 
 
 def all_words(text: str) -> list[str]:
     """The words and numbers of a text, also those that say nothing, such as "the"."""
-    folded = "".join(
-        c for c in unicodedata.normalize("NFKD", text.lower()) if not unicodedata.combining(c)
-    )
-    return _PART.findall(folded)
+    return _PART.findall(_THOUSANDS.sub("", _folded(text)))
+
+
+def _folded(text: str) -> str:
+    letters = unicodedata.normalize("NFKD", text.lower())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
 class FileNames:
@@ -54,24 +60,24 @@ class FileNames:
 
     def has(self, word: str) -> bool:
         """Whether a word is in any of the names."""
-        parts = name_parts(word)
-        return bool(parts) and len(_named(parts, self._read())) > 0
+        names = _asked(word)
+        return bool(names) and len(_named(names, self._read())) > 0
 
     def matches(self, query: str, selection: Selection | None) -> tuple[tuple[NameMatch, ...], int]:
         """The first videos and folders whose names have all words of a query, and how many do.
 
         A folder stands for all videos in it; a video whose own name has a word stands for itself.
         """
-        parts = list(dict.fromkeys(name_parts(query)))
-        if max(map(len, parts), default=0) < 3:
-            return (), 0
+        asked = _asked(query)
+        if not any(len(one) > 2 + (len(_PART.findall(one)) > 1) for one in asked):
+            return (), 0  # "mp4" is as little as "tv"
         every = self._read()
-        found = _named(parts, every)
+        found = _named(asked, every)
         if not len(found) or len(found) == len(every) > 1:  # what all have tells nothing
             return (), 0
         found = _within(found, selection)
         folders = pc.replace_substring_regex(found["name"], "[^/]*$", "")
-        by_folder = functools.reduce(pc.and_, [_has(part, folders) for part in parts])
+        by_folder = functools.reduce(pc.and_, [_has(one, folders) for one in asked])
         own = found["path"].filter(pc.invert(by_folder)).to_pylist()
         folders = pc.replace_substring_regex(found["path"].filter(by_folder), "/[^/]*$", "")
         counts = {row["values"]: row["counts"] for row in pc.value_counts(folders).to_pylist()}
@@ -100,12 +106,19 @@ class FileNames:
         return every
 
 
-def _named(parts: list[str], every: Any) -> Any:
+def _asked(text: str) -> list[str]:
+    """What a name must have: each word, each number, and each row of both as one, as in S01E02."""
+    rows = dict.fromkeys(_NAME.findall(_folded(text)))
+    return [row for row in rows if not is_empty_word(row)]
+
+
+def _named(asked: list[str], every: Any) -> Any:
     """The rows with all of some words in their names."""
-    for part in sorted(parts, key=len, reverse=True):
+    for one in sorted(asked, key=len, reverse=True):
         # Few names have the longest word, and to look for letters alone takes least.
-        every = every.filter(pc.match_substring(every["name"], _stem(part)))
-        every = every.filter(_has(part, every["name"]))
+        longest = max(_PART.findall(one), key=len)
+        every = every.filter(pc.match_substring(every["name"], _stem(longest)))
+        every = every.filter(_has(one, every["name"]))
     return every
 
 
@@ -113,12 +126,13 @@ def _stem(part: str) -> str:
     return part.removesuffix("s") if len(part) > 3 else part
 
 
-def _has(part: str, names: Any) -> Any:
-    """Which names have a number, or a word, in the plural too."""
-    if part.isdigit():
-        return pc.match_substring_regex(names, rf"(^|[^0-9]){part}([^0-9]|$)")
-    plural = rf"(^|[^\p{{L}}]){_stem(part)}(e?s)?([^\p{{L}}]|$)"
-    return pc.match_substring_regex(names, plural)
+def _has(one: str, names: Any) -> Any:
+    """Which names have a number, a word, in the plural too, or a row of both, as IMG_0042 has."""
+    *parts, last = _PART.findall(one)
+    before = "[^0-9]" if one[0].isdigit() else r"[^\p{L}]"
+    after = "([^0-9]|$)" if last.isdigit() else r"(e?s)?([^\p{L}]|$)"
+    row = r"[^\p{L}0-9]*".join([*parts, last if last.isdigit() else _stem(last)])
+    return pc.match_substring_regex(names, f"(^|{before}){row}{after}")
 
 
 def _within(rows: Any, selection: Selection | None) -> Any:

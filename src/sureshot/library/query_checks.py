@@ -200,6 +200,7 @@ FIRST_NAMES = """
 """
 _NEGATION = "does not understand {}"
 _WHEN = "knows no dates or times ({})"
+RECORDED = "For videos recorded then"
 # What a picture does not show, by what this model lacks: the words it is asked for with.
 _LIMITS = {
     _NEGATION: r"not|no|without|never|nobody|nothing|none|neither|except|\w+n['’]t",
@@ -224,7 +225,8 @@ _LIMITS_OF_SMALL = {
         r"|(?:license|number) plates?"
     ),
     "does not count ({})": (
-        r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|exactly|\d{1,3}"
+        r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|exactly"
+        r"|(?<!\d[-.,:])\d{1,3}(?![-.,:]\d| ?[ap]m)"
     ),
     "knows few names ({})": rf"{'|'.join(FIRST_NAMES.split())}",
 }
@@ -278,7 +280,7 @@ def _recorded(text: str, word: str) -> str:
     if found := sorted(_days_of(text)):
         since, until = found[0][0], max(last for _, last in found)
         options = f"{option('since', str(since))} {option('until', str(until))}"
-        return f"For videos recorded then, add {options}."
+        return f"{RECORDED}, add {options}."
     if re.search(r":|\d ?[ap]m|clock|\d{4}", word, re.I):
         return ""
     return f"For videos recorded on certain days, add {option('since')} and {option('until')}."

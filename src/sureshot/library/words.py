@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words, name_parts
-from sureshot.library.query_checks import phrase_of
+from sureshot.library.query_checks import RECORDED, phrase_of
 from sureshot.library.ranking import PER_VIDEO, Query, copies_at, few_hits, notes_on_files
 from sureshot.library.results import (
     CONFIDENT,
@@ -529,10 +529,13 @@ def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
 
 
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Notes, without those on words that the model of pictures does not know and lines have."""
+    """Notes, without those on words that the model of pictures does not know and lines have.
+
+    That a line has a date says nothing of when videos were recorded.
+    """
     said = {word for line in lines for word in _stems(line)}
     quoted = {note: {*_stems(" ".join(re.findall("“(.+?)”", note)))} for note in notes}
-    return [note for note, words in quoted.items() if not words or words - said]
+    return [note for note, words in quoted.items() if words - said or not words or RECORDED in note]
 
 
 def _with_confidence(

@@ -126,6 +126,13 @@ def test_a_moment_is_the_same_however_many_are_asked_for(tmp_path, run):
             assert known == whole[: len(known)]
 
 
+def test_a_line_in_a_long_shot_is_a_moment_of_its_own(tmp_path, videos, run):
+    coloured(videos / "film.mp4", ["red", "red"], seconds=20, rate=5)
+    run()
+    best = search(tmp_path, "the password is swordfish")[0]
+    assert best.lines and (best.start, best.end) == pytest.approx((1.2, 2.5))
+
+
 def test_a_video_gives_no_more_moments_than_it_may(tmp_path, run):
     run()
     answer = search(tmp_path, "swordfish at the station", per_video=1)

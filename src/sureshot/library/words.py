@@ -45,6 +45,7 @@ _SURELY = 0.9  # of a higher prior words have no more, as pictures may have what
 LIKELY = 0.05  # probability below which a line is not shown
 _NEAR = 1.0  # seconds between lines of one moment
 _SHORTEST = 1.0  # seconds of a hit
+_LONG = 30.0  # seconds of a shot up to which a line in it and its pictures are one moment
 _SHOWN = 3  # lines of a moment
 _CUTS = 15  # words of a phrase after which another line may begin
 _CROSSING = 500  # lines with a part of a phrase that are looked at
@@ -447,11 +448,17 @@ class _Row:
         return SURE if self.probability is None else self.probability
 
     def takes(self, one: _Scored) -> bool:
-        """Whether a line is of this moment; other pieces of its scene are none of it."""
+        """Whether a line is of this moment; other pieces of its scene are none of it.
+
+        In a long shot, such as a whole lecture, each line is a moment of its own.
+        """
         start, paths = one.found.line.start, (one.found.path, *one.copies)
         # A copy may stand for the video of the line, which is gone.
         places: list[Hit | Copy] = [self.hit, *(c for c in self.hit.copies if c.missing)]
-        return any(place.path in paths and _is_near(place, start) for place in places)
+        return any(
+            place.path in paths and _is_near(place, start) and place.end - place.start <= _LONG
+            for place in places
+        )
 
     def add(self, one: _Scored) -> None:
         lines = (*self.hit.lines, _match(one))[:_SHOWN]

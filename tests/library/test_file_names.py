@@ -82,6 +82,16 @@ def test_folders_say_how_many_videos_they_hold(names):
     assert video.mark == " (not there now)"
 
 
+def test_a_folder_stands_for_those_in_it(tmp_path):
+    store = make_store(tmp_path / "db")
+    for number, path in enumerate(["2023/a.mp4", "2023/b/c.mp4", "2023/b/d/e.mp4", "f/2023/g.mp4"]):
+        store.write(record(TOP / path), random_windows(1, seed=number))
+    store.write(record(TOP / "other.mp4"), random_windows(1, seed=4))
+    shown, number = FileNames(store).matches("2023", None)
+    assert [(one.path, one.videos) for one in shown] == [(TOP / "2023", 3), (TOP / "f" / "2023", 1)]
+    assert number == 2
+
+
 def test_only_the_videos_that_are_searched_count(names):
     assert names.matches("dog", TOP / "beach")[1] == 1
     chosen = VideoSet(ids=frozenset({record(TOP / "dogs and cats.mkv").id}), words="chosen")

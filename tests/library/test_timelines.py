@@ -275,7 +275,7 @@ def test_what_cannot_be_asked_for_is_refused_and_nothing_found_is_said(camera, t
             ArgumentError, match=rf"--to {name} is named like a file; name the folder"
         ):
             export(answer(hit(camera)), tmp_path / name, format="csv")
-    assert export(answer(), tmp_path).remark == "Nothing was found, so nothing was written."
+    assert export(answer(), tmp_path).remark == "No moment was found, so nothing was written."
 
 
 def test_an_edl_is_read_and_holds_one_rate(camera, cinema, tmp_path):

@@ -111,7 +111,7 @@ def export(
     chosen = () if absent else at_least(min, answer.hits)
     left_out, notes = len(answer) - len(chosen), []
     if not answer.hits:
-        notes.append("Nothing was found, so nothing was written.")
+        notes.append("No moment was found, so nothing was written.")
     if left_out:
         why = "probably not in your videos" if absent else f"less likely right than {percent(min)}"
         done, every = ("cut", "cuts") if format == "clips" else ("listed", "lists")

@@ -154,6 +154,15 @@ def test_words_of_copies_are_one_row_of_a_file_that_is_there(tmp_path, videos, r
     assert "gone stay in the index" in str(each.warnings)
 
 
+def test_of_files_that_are_gone_only_those_of_moments_that_are_shown_are_named(
+    tmp_path, videos, run
+):
+    run()
+    (videos / "blue.mp4").unlink()
+    assert "gone stay in the index" in str(search(tmp_path, "red").warnings)
+    assert "gone stay in the index" not in str(search(tmp_path, "red", limit=1).warnings)
+
+
 def test_a_short_line_at_the_end_is_no_moment_after_it(tmp_path, videos, run):
     (videos / "film.en.srt").write_text("1\n00:00:07,700 --> 00:00:07,900\nfarewell\n")
     run()

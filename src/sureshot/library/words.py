@@ -508,7 +508,8 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     fewer, few = few_hits(len(answer.hits), asked.limit), few_hits(len(hits), asked.limit)
     notes = [few + n.removeprefix(fewer) if n.startswith(fewer) else n for n in notes]
     notes = [n for n in notes if len(hits) < asked.limit or not n.startswith(few)]
-    notes = [*dict.fromkeys([*notes, *notes_on_files(hits)])]
+    of_more = notes_on_files(answer.hits)  # than are shown
+    notes = [*(note for note in notes if note not in of_more), *notes_on_files(hits)]
     answer = replace(answer, hits=hits, warnings=tuple(notes))
     if not lines:
         return answer

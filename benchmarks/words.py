@@ -55,7 +55,7 @@ from sureshot.models.encoders.bundled import sentence_encoder
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine, WordsRead
 from sureshot.store.rows import IndexSettings, VideoRecord
-from sureshot.text import is_empty_word
+from sureshot.text import EMPTY_WORDS
 
 SIZES = (30, 100, 300, 1000, 300)  # lines of a library
 QUERIES = 20  # in a library, for pictures by a sentence; a seventh of all
@@ -115,7 +115,7 @@ def item_of(captions: Sequence[str], line: str, seed: str) -> Item:
     words, said = line.split(), set(parts(line))
     count = min(len(words), rng.randint(4, 7))
     first = rng.randrange(len(words) - count + 1)
-    telling = [word for word in dict.fromkeys(words) if not is_empty_word(word.lower())]
+    telling = [word for word in dict.fromkeys(words) if word.lower() not in EMPTY_WORDS]
     rare = sorted(telling, key=lambda word: everyday[word.lower()])
     queries = {
         "rare words": " ".join(rare[: rng.randint(1, 2)]),
@@ -548,7 +548,7 @@ def talk_of_pictures(split: str, count: int, rng: random.Random) -> list[Item]:
     rng.shuffle(shown)
     for video, caption in shown:
         found = _DOING.search(caption)
-        if not found or is_empty_word(found[2]):
+        if not found or found[2] in EMPTY_WORDS:
             continue
         ending, thing = found[1], found[2]
         # playing, driving, cutting
@@ -573,7 +573,7 @@ def _has_words(line: str, query: str, kind: str) -> bool:
 
 def _keywords(sentence: str, rng: random.Random) -> str:
     """One or two words of a sentence, as one asks for pictures."""
-    words = [w for w in dict.fromkeys(sentence.split()) if not is_empty_word(w.lower())]
+    words = [w for w in dict.fromkeys(sentence.split()) if w.lower() not in EMPTY_WORDS]
     return " ".join(rng.sample(words, min(len(words), rng.randint(1, 2)))) or sentence
 
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 from sureshot.errors import masked
 
-# Words that say nothing of a picture.
+# Words, in small letters, that say nothing of a picture.
 _LISTED = """
     a about after all also an and any are around as at be been being but by can did do does for from
     had has have he her here his how i in into is it its me my near no not of off on or our out over
     she so some that the their them then there these they this those to under up us was we were what
     when where which while who with you your
 """
-_EMPTY = frozenset(_LISTED.split())
+EMPTY_WORDS = frozenset(_LISTED.split())
 _JOINERS = "\u200c\u200d"  # invisible, but many scripts and emoji fall apart without them
 
 
@@ -24,11 +24,6 @@ def decoded(data: bytes, errors: str = "strict") -> str:
     if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return data.decode("utf-16", errors)
     return data.removeprefix(codecs.BOM_UTF8).decode("utf-8", errors)
-
-
-def is_empty_word(word: str) -> bool:
-    """Whether a word in small letters says nothing of a picture, such as "the" or "after"."""
-    return word in _EMPTY
 
 
 def other_script(text: str) -> bool:

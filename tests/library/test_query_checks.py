@@ -69,6 +69,7 @@ KNOWN = {"dog", "dogs", "run", "kitchen", "bicycle", "cake"}
         ("a dog at Berghain", ("Berghain",), False),
         ("and after", (), True),  # says nothing of a picture
         ("3 x 4!", (), True),
+        ("!!!", (), True),
         ("Nothing", (), True),
         ("nobody at all", (), True),
         ("something", (), True),
@@ -126,8 +127,11 @@ def test_a_date_is_answered_with_the_options_for_it():
         "between 2019 and 2021": ("2019-01-01", "2021-12-31"),
         "at 10am in july 2023": ("2023-07-01", "2023-07-31"),
         "on 30 february 2023": ("2023-02-01", "2023-02-28"),
+        "5th of may 2021": ("2021-05-05", "2021-05-05"),
+        "from 2019 to 2021-03-01": ("2019-01-01", "2021-03-01"),
     }.items():
         assert limits(text, SMALL).endswith("add --since {} --until {}.".format(*days)), text
+    assert limits("last summer", SMALL).endswith("on certain days, add --since and --until.")
 
 
 def test_of_another_language_nothing_else_is_said():

@@ -17,7 +17,7 @@ from sureshot.paths import video_id
 from sureshot.store.index import Store
 from sureshot.store.rows import from_text, to_text
 from sureshot.store.vector_search import Selection, VideoSet
-from sureshot.text import is_empty_word
+from sureshot.text import EMPTY_WORDS
 
 _PART = re.compile(r"[^\W\d_]+|\d+")
 _NAME = re.compile(r"[^\W_]+")  # letters and numbers that follow each other, as in S01E02
@@ -31,10 +31,8 @@ def name_parts(text: str) -> list[str]:
     Examples:
         >>> name_parts("VID_2085.mp4"), name_parts("the Ärzte")
         (['vid', '2085', 'mp', '4'], ['arzte'])
-        >>> name_parts("$1,250 or 1250")
-        ['1250', '1250']
     """
-    return [part for part in all_words(text) if not is_empty_word(part)]
+    return [part for part in all_words(text) if part not in EMPTY_WORDS]
 
 
 def all_words(text: str) -> list[str]:
@@ -102,9 +100,8 @@ class FileNames:
         except StoreError:  # of which the answer warns
             state, paths = None, pa.array([], pa.string())
         if paths is not None:
-            ends = pc.min_max(paths).as_py()
-            first, last = ends["min"] or "", ends["max"] or ""
-            shared = os.path.commonprefix([first, last])  # noqa: RUF071 - cut at a slash below
+            ends = [end or "" for end in pc.min_max(paths).as_py().values()]
+            shared = os.path.commonprefix(ends)  # noqa: RUF071 - cut at a slash below
             below = pc.utf8_slice_codeunits(paths, shared.rfind("/") + 1)
             folded = pc.utf8_normalize(pc.utf8_lower(below), "NFKD")
             names = pc.replace_substring_regex(folded, r"\p{Mn}", "")
@@ -116,7 +113,7 @@ class FileNames:
 def _asked(text: str) -> list[str]:
     """What a name must have: each word, each number, and each row of both as one, as in S01E02."""
     rows = dict.fromkeys(_NAME.findall(_folded(text)))
-    return [row for row in rows if not is_empty_word(row)]
+    return [row for row in rows if row not in EMPTY_WORDS]
 
 
 def _named(asked: list[str], every: Any) -> Any:

@@ -9,10 +9,11 @@ row.
 import math
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -269,24 +270,21 @@ class Words:
 
     def has(self, word: str) -> bool:
         """Whether a word is in any line."""
-        try:
-            return self._store.lines.count() > 0 and self._store.lines.has(word)
-        except StoreError:  # of which the search warns
-            return False
+        return self._read(lambda lines: lines.has(word), False)
 
     def spelt_like(self, word: str) -> Mapping[str, int]:
         """Words of lines, those that are nearly a word among them, and in how many each is."""
-        try:
-            return self._store.lines.spelt_like(word) if self._store.lines.count() else {}
-        except StoreError:  # of which the search warns
-            return {}
+        return self._read(lambda lines: lines.spelt_like(word), {})
 
     def are_there(self) -> bool:
         """Whether the index has any lines."""
+        return self._read(lambda _: True, False)
+
+    def _read(self, read: Callable[[Any], Any], otherwise: Any) -> Any:
         try:
-            return self._store.lines.count() > 0
+            return read(self._store.lines) if self._store.lines.count() else otherwise
         except StoreError:  # of which `added` warns
-            return False
+            return otherwise
 
     def phrase(self, query: str) -> str:
         """The quoted phrase for which words alone are searched; empty where there is none."""
@@ -455,10 +453,8 @@ class _Row:
         start, paths = one.found.line.start, (one.found.path, *one.copies)
         # A copy may stand for the video of the line, which is gone.
         places: list[Hit | Copy] = [self.hit, *(c for c in self.hit.copies if c.missing)]
-        return any(
-            place.path in paths and _is_near(place, start) and place.end - place.start <= _LONG
-            for place in places
-        )
+        short = (place for place in places if place.end - place.start <= _LONG)
+        return any(place.path in paths and _is_near(place, start) for place in short)
 
     def add(self, one: _Scored) -> None:
         lines = (*self.hit.lines, _match(one))[:_SHOWN]
@@ -537,10 +533,7 @@ def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
 
 
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> list[str]:
-    """Notes, without those on words that the model of pictures does not know and lines have.
-
-    That a line has a date says nothing of when videos were recorded.
-    """
+    """Notes, without those on words, other than dates, that lines have and the model lacks."""
     said = {word for line in lines for word in _stems(line)}
     quoted = {note: {*_stems(" ".join(re.findall("“(.+?)”", note)))} for note in notes}
     return [note for note, words in quoted.items() if words - said or not words or RECORDED in note]

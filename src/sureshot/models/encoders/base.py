@@ -15,7 +15,7 @@ from jaxtyping import Bool, Float, Float32, Int, Shaped, UInt8
 from tokenizers import Encoding
 
 from sureshot.media.signature import FrameSize
-from sureshot.text import is_empty_word
+from sureshot.text import EMPTY_WORDS
 
 if TYPE_CHECKING:
     import torch
@@ -46,7 +46,7 @@ class Vocabulary:
 def seen_words(text: str) -> list[str]:
     """Words as they are counted in captions, without those that say nothing of a picture."""
     words = re.findall(r"[^\W\d_]{2,}", text)
-    return [word for word in words if not is_empty_word(word.lower())]
+    return [word for word in words if word.lower() not in EMPTY_WORDS]
 
 
 def shares(

@@ -231,6 +231,10 @@ def found(films, **wanted):
         ({"shorter": 0.5}, []),
         ({"shorter": 0.0}, []),
         ({"longer": "0:02", "until": "2024-01-02"}, [2]),
+        ({"since": "2024", "until": "2024"}, [1, 2, 3]),
+        ({"since": "2024-01", "until": "2024-01"}, [1, 2, 3]),
+        ({"since": "2024-02"}, []),
+        ({"until": "2023"}, []),
     ],
 )
 def test_only_videos_that_fit_are_searched(films, wanted, days) -> None:
@@ -297,8 +301,10 @@ def test_an_empty_choice_says_what_was_wanted(films) -> None:
         ({"shorter": "long"}, "'long' is not a time"),
         (
             {"since": "yesterday"},
-            "--since is 'yesterday', which is no date; write it as 2024-05-31",
+            "--since is 'yesterday', which is no date; write it as 2024-05-31, 2024-05 or 2024",
         ),
+        ({"until": "2024-13"}, "--until is '2024-13', which is no date"),
+        ({"since": "2024-05-31x"}, "--since is '2024-05-31x', which is no date"),
         ({"sort": "length"}, "--sort is 'length'; give best or date"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 
 from sureshot.library.query_checks import (
     is_foreign,
+    is_negated,
     limits,
     looks_foreign,
     text_warnings,
@@ -113,6 +114,10 @@ def test_what_a_model_of_pictures_does_not_see_is_said(text, said):
 @pytest.mark.parametrize("text", ["2024-05-31", "at 7:30", "the party at 5 pm", "4.5 litres"])
 def test_a_time_or_a_fraction_is_no_number_of_things(text):
     assert "count" not in limits(text, SMALL)
+
+
+def test_what_is_not_to_be_seen_is_a_negation():
+    assert is_negated("not a car") and not is_negated("a knot")
 
 
 def test_a_date_is_answered_with_the_options_for_it():

@@ -97,9 +97,9 @@ Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
 Longer = Annotated[str | None, setting("TIME", "Only videos of this length or longer: 90 or 1:30.")]
 Shorter = Annotated[str | None, setting("TIME", "Only videos of this length or less.")]
 Since = Annotated[
-    str | None, setting("DATE", "Only videos recorded on this day or later, as 2024-05-31.")
+    str | None, setting("DATE", "Only videos recorded then or later: 2024-05-31, 2024-05 or 2024.")
 ]
-Until = Annotated[str | None, setting("DATE", "Only videos recorded on this day or before.")]
+Until = Annotated[str | None, setting("DATE", "Only videos recorded then or before.")]
 _Options = dict[str, tuple[Any, Any]]  # types and defaults by names
 CHOOSING: _Options = {  # which videos
     "folder": (Folder, None),

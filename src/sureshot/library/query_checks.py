@@ -286,12 +286,7 @@ def _days_of(text: str) -> Iterator[tuple[date, date]]:
 
 
 def is_negated(text: str) -> bool:
-    """Whether a text says what is not to be seen, for which models find just that.
-
-    Examples:
-        >>> is_negated("not a car"), is_negated("a knot")
-        (True, False)
-    """
+    """Whether a text says what is not to be seen, for which models find just that."""
     return bool(_limits(False)[_NEGATION].search(text))
 
 

@@ -385,8 +385,8 @@ class Searcher:
             longer, shorter: only videos that last so long or longer, and so long or less: seconds,
                 or a clock time such as ``1:30``.
             since, until: only videos recorded on this day or later, and on this day or before: a
-                date, or text such as ``2024-05-31``. Where neither a file nor its name says when it
-                was recorded, its last change counts.
+                date, or text such as ``2024-05-31``, ``2024-05`` or ``2024``. Where neither a file
+                nor its name says when it was recorded, its last change counts.
             sort: order of the hits: ``best`` first, or the same hits by ``date``, the newest first;
                 `Hit.rank` stays.
             per_video: moments of one video at most; None takes 3, and more only where the other

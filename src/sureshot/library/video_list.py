@@ -4,6 +4,7 @@ import base64
 import csv
 import io
 import math
+from calendar import monthrange
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -101,17 +102,20 @@ def check_sort(sort: str, other: str = "best") -> None:
 
 
 def _day(day: date | str | None, name: str) -> date | None:
+    """A day; of a year or month in text the first one, or for ``until`` the last."""
     if isinstance(day, datetime):
         return day.date()
     if day is None or isinstance(day, date):
         return day
     try:
-        return date.fromisoformat(day)
+        first = date.fromisoformat(day + {4: "-01-01", 7: "-01"}.get(len(day), ""))
+        if name == "since" or len(day) > 7:
+            return first
+        month = first.month if "-" in day else 12
+        return date(first.year, month, monthrange(first.year, month)[1])
     except (TypeError, ValueError):
-        shown = plain(day) if isinstance(day, str) else day
-        raise ArgumentError(
-            f"{option(name)} is {shown!r}, which is no date; write it as 2024-05-31."
-        ) from None
+        wrong = f"{option(name)} is {plain(str(day))!r}, which is no date"
+        raise ArgumentError(f"{wrong}; write it as 2024-05-31, 2024-05 or 2024.") from None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

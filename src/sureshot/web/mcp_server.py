@@ -12,7 +12,6 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from datetime import date
 from types import FrameType
 from typing import Annotated, Any, Literal
 
@@ -195,10 +194,10 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
             float | None, Field(description="Only videos of so many seconds or less.", ge=0)
         ] = None,
         since: Annotated[
-            date | None, Field(description="Only videos recorded on this day or later.")
+            str | None, Field(description="Only videos recorded then or later: 2024-05-31 or 2024.")
         ] = None,
         until: Annotated[
-            date | None, Field(description="Only videos recorded on this day or before.")
+            str | None, Field(description="Only videos recorded on this day or before.")
         ] = None,
         sort: Annotated[
             Literal["best", "date"],

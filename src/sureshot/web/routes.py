@@ -4,7 +4,6 @@ import os
 import threading
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from datetime import date
 from functools import partial
 from typing import Annotated, Any, Literal
 
@@ -56,8 +55,8 @@ class ChosenVideos:
     ] = None
     longer: Annotated[float | None, field("Least seconds of a video.", ge=0, le=1e9)] = None
     shorter: Annotated[float | None, field("Most seconds of a video.", ge=0, le=1e9)] = None
-    since: Annotated[date | None, field("Recorded on this day or later.")] = None
-    until: Annotated[date | None, field("Recorded on this day or before.")] = None
+    since: Annotated[str | None, field("Recorded on this day or later: 2024-05-31 or 2024.")] = None
+    until: Annotated[str | None, field("Recorded on this day or before.")] = None
 
     def __post_init__(self) -> None:
         # As it is compared with those of videos, and never opened.

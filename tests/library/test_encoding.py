@@ -233,6 +233,24 @@ def test_an_error_of_the_encoder_itself_is_not_the_videos(clips: Path) -> None:
     assert not decoding_threads()
 
 
+@pytest.mark.parametrize("value", [np.nan, -np.inf, 1e5])
+def test_a_video_of_which_the_model_gives_no_numbers_fails_alone(clips: Path, value: float) -> None:
+    class Odd(TwoShapes):
+        def encode_frames(
+            self, prepared: Shaped[np.ndarray, "frames 3 side side"]
+        ) -> FrameFeatures:
+            features = super().encode_frames(prepared)
+            if prepared.shape[-1] < 16:
+                features.frames[:, 0] = value
+            return features
+
+    found = encode(sources(clips), Odd())
+    for number in range(6):
+        video = found[f"{number}.mp4"]
+        failed = number % 2 == 0
+        assert (video.record.reason.endswith("(NaN)"), not video.windows) == (failed, failed)
+
+
 def test_one_video_that_fails_raises_its_reason(tmp_path: Path) -> None:
     (tmp_path / "v.mp4").touch()
     with pytest.raises(VideoError, match=r"^is empty \(0 bytes\)$"):

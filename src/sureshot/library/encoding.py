@@ -115,6 +115,8 @@ def price_of(
     return max(_NOISE * noise, _SPREAD * spread, _LEAST)
 
 
+_LARGEST = float(np.finfo(np.float16).max)  # as which vectors are stored
+_UNUSABLE = "cannot be searched, as the model's vectors of it are no numbers (NaN)"
 _BLOCK = 90  # windows, at most 15 minutes, after which a long film is settled so far
 
 
@@ -132,9 +134,13 @@ class SceneMerger:
         self._settings = settings
         self._settled: list[EncodedWindow] = []
         self._waiting: list[tuple[EncodedWindow, bool]] = []
+        self.is_unusable = False  # one of its vectors has what is no number, or cannot be stored
 
     def add(self, window: EncodedWindow, *, follows: bool) -> None:
         """Take another window, and whether it goes on with the scene of the one before it."""
+        if not np.abs(window.frames).max() <= _LARGEST:  # so it is with NaN
+            self.is_unusable = True
+            return
         self._waiting.append((window, follows))
         if len(self._waiting) == _BLOCK:
             self._settle()
@@ -317,7 +323,7 @@ def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterat
         yield _failed(source, VideoError(reason))
 
 
-def _failed(source: Source, error: VideoError) -> VideoRecord:
+def _failed(source: Source | VideoRecord, error: VideoError) -> VideoRecord:
     return record_of(source, reason=str(error), transient=error.transient)
 
 
@@ -394,8 +400,10 @@ def _encoded(
             yield part.progress
         waiting.clear()
         for record in ended:
-            merger = mergers.pop(record.path, None)
-            if merger is None or record.reason:  # what a failed one gave so far is dropped
+            merger = mergers.pop(record.path, SceneMerger(settings))
+            if merger.is_unusable and not record.reason:
+                record = _failed(record, VideoError(_UNUSABLE))
+            if record.reason:  # what a failed one gave so far is dropped
                 yield EncodedVideo(record, [])
                 continue
             whole = merger.windows()
@@ -437,7 +445,7 @@ def pack_videos(
                 yield store.stage(video.record, video.windows)
 
 
-def record_of(source: Source, **known: Any) -> VideoRecord:
+def record_of(source: Source | VideoRecord, **known: Any) -> VideoRecord:
     """What an index knows of a source by looking at it, and some more."""
     return VideoRecord(
         path=source.path, kind=source.kind, size=source.size, mtime_ns=source.mtime_ns, **known

@@ -3,6 +3,7 @@
 import io
 import os
 import shutil
+import threading
 import time
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from sureshot.library import ranking
 from sureshot.library.catalog import status
 from sureshot.library.labels import JudgedMoment, Label, append, labels_of_index
 from sureshot.library.search import open_index
-from sureshot.paths import video_id
+from sureshot.paths import reference_card, video_id
 from sureshot.trust.card import save_card
 from sureshot.web import routes
 from sureshot.web.media import ClipCache
@@ -568,3 +569,34 @@ def test_what_was_learned_is_not_said_of_judgements_that_are_taken_back(judged) 
     learner.text = "First hits were right 46% of the time."
     judged.delete("/api/calibration", headers=ALLOWED)
     assert judged.get("/api/judge").json()["text"] == told["text"]
+
+
+def test_what_is_forgotten_while_it_is_learned_stays_forgotten(
+    judged, tmp_path, monkeypatch
+) -> None:
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    encoder, calibrate = open_index(tmp_path / "db").encoder, routes.calibration.calibrate
+    card = reference_card(encoder.fingerprint)
+    card.parent.mkdir(parents=True)
+    save_card(world(videos=150).card(model=encoder.fingerprint), card)
+    started, forgotten = threading.Event(), threading.Event()
+
+    def slowly(**options):
+        started.set()
+        assert forgotten.wait(60)
+        return calibrate(**options)
+
+    monkeypatch.setattr(routes.calibration, "calibrate", slowly)
+    (first, *_) = moments(judged, "red")
+    for number in range(5):
+        say(judged, f"red {number}", "right", [first])
+    for again in (False, True):
+        judged.post("/api/calibration", headers=ALLOWED)
+        assert started.wait(60)
+        if not again:
+            judged.delete("/api/calibration", headers=ALLOWED)
+        forgotten.set()
+        while (told := judged.get("/api/judge").json())["learning"]:
+            time.sleep(0.03)
+        assert (tmp_path / "db" / CARD).exists() == again
+        assert ("percentages said" in told["text"]) == again

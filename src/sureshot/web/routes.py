@@ -361,7 +361,7 @@ class Learner:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._lock = threading.Lock()
-        self._is_asked = False
+        self._is_asked = self._is_forgotten = False
         self.is_learning = False  # whether percentages are about to change
         self.text = ""  # what was learned last, or why nothing was
 
@@ -374,15 +374,27 @@ class Learner:
             self.is_learning = True
         threading.Thread(target=self._run, daemon=True).start()
 
+    def forget(self) -> bool:
+        """Forget what was learned, and what is being learned now; whether there was a card."""
+        with self._lock:
+            self._is_asked, self._is_forgotten, self.text = False, True, ""
+            return calibration.forget(self._session.searcher())
+
     def _run(self) -> None:
         while True:
             with self._lock:
                 self.is_learning, self._is_asked = self._is_asked, False
+                self._is_forgotten = False
                 if not self.is_learning:
                     return
             try:
-                done = calibration.calibrate(db=self._session.searcher())
-                self.text = repr(done).splitlines()[1] if done.card.personal else repr(done)
+                searcher = self._session.searcher()
+                done = calibration.calibrate(db=searcher, save=False)
+                with self._lock:
+                    if not self._is_forgotten:
+                        done = done.saved(calibration.card_of_index(searcher))
+                        searcher.refresh_card()
+                        self.text = repr(done).splitlines()[1] if done.card.personal else repr(done)
             except SureshotError as error:
                 self.text = str(error)
             except BaseException:
@@ -468,6 +480,5 @@ def learn(session: SessionOf, learner: LearnerOf) -> JudgedReply:
 @queued("searches")
 def forget(session: SessionOf, learner: LearnerOf) -> LearnedReply:
     """Forget what was learned from your judgements, and go back to the model's calibration."""
-    searcher = session.searcher()
-    forgotten, learner.text = calibration.forget(searcher), ""
-    return LearnedReply(learned_from=searcher.learned_from(), forgotten=forgotten)
+    forgotten = learner.forget()
+    return LearnedReply(learned_from=session.searcher().learned_from(), forgotten=forgotten)

@@ -12,6 +12,7 @@ import pytest
 import sureshot
 from sureshot import library
 from sureshot.errors import ArgumentError
+from sureshot.files import CARD
 from sureshot.library.judging import judge_query
 from sureshot.library.query_checks import phrase_of
 from sureshot.library.ranking import Query
@@ -20,8 +21,10 @@ from sureshot.library.search import open_index
 from sureshot.library.words import _plausible, _Row, _with_confidence
 from sureshot.store.index import Store
 from sureshot.store.maintenance import find_faults
+from sureshot.trust.card import save_card
 from tests.clips import blocks, coloured, film
 from tests.grey import grey_clip, watch
+from tests.trust.worlds import world
 
 SRT = """1
 00:00:01,200 --> 00:00:02,500
@@ -339,6 +342,25 @@ def test_an_everyday_word_asks_for_pictures_though_a_line_has_it(
     run()
     said = [hit for hit in search(tmp_path, query) if hit.source == "subtitles"]
     assert bool(said and said[0].rank == 1 and said[0].probability > 0.5) == first
+
+
+@pytest.mark.parametrize(
+    "query, videos_of", [("cars", 2), ("car drives", 1), ("drives car", 0), ("a car in space", 0)]
+)
+def test_words_of_lines_that_may_not_be_meant_are_not_passed_over(
+    tmp_path, videos, run, query, videos_of
+):
+    """Pictures of it are probably not there, which is no answer for whoever has heard it."""
+    (videos / "film.en.srt").write_text(SRT.replace("The <i>password</i> is", "a red car drives"))
+    (videos / "blue.en.srt").write_text(SRT.replace("The <i>password</i> is", "two cars of"))
+    run()
+    card = world(videos=150).card(model=open_index(tmp_path / "db").encoder.fingerprint)
+    save_card(card, tmp_path / "db" / CARD)
+    answer = search(tmp_path, query, prior=0.02)
+    assert answer.status == "probably not here"
+    notes = [note for note in answer.warnings if "said or written" in note]
+    assert len(notes) == bool(videos_of)
+    assert not notes or f"“{query}” is said or written in {videos_of} video" in notes[0]
 
 
 @pytest.mark.parametrize("query, likely", [("car", False), ("a man", False), ("swordfish", True)])

@@ -38,6 +38,7 @@ from sureshot.media.lines import Line
 from sureshot.store.index import Store
 from sureshot.store.lines import FoundLine
 from sureshot.store.vector_search import Selection
+from sureshot.text import counted, plain
 from sureshot.trust.signals import RESULTS
 
 LOOKED_AT = 50  # lines by their words, and as many by what they say
@@ -104,6 +105,10 @@ def parts(text: str) -> list[str]:
 
 def _stems(text: str) -> list[str]:
     return [_stem(word) for word in all_words(text)]
+
+
+def _row(text: str) -> str:
+    return f" {' '.join(_stems(text))} "
 
 
 def _meets(said: list[str], words: list[str], step: int) -> bool:
@@ -299,6 +304,7 @@ class Words:
             scored, said = self._scored(asked)
         except StoreError as error:
             return answer[: asked.limit].noted(str(error))
+        whole = [one for one in scored if _row(asked.text) in _row(one.found.line.text)]
         if not asked.phrase:
             scored = [one for one in scored if one.probability >= LIKELY]
             said = min(said, sum(one.probability for one in scored))
@@ -306,6 +312,8 @@ class Words:
             none = f"No words here are “{asked.phrase}”."
             return answer.noted(f"{none} Without quotes, pictures are searched too.")
         answer = _merged(answer, asked, scored, said)
+        if whole and answer.status == "probably not here":
+            answer = answer.noted(_whole(asked.text, whole))
         # Of the table of lines trouble is known only now.
         warnings = dict.fromkeys([*answer.warnings, *self._store.trouble()])
         return replace(answer, warnings=tuple(warnings))
@@ -406,6 +414,16 @@ class Words:
         return first, [tuple(one.path for one in some[1:]) for some in alike.values()]
 
 
+def _whole(text: str, lines: Sequence[_Scored]) -> str:
+    """A sentence on lines that have all of a query which may not be meant for them."""
+    videos = {path for one in lines for path in (one.found.path, *one.copies)}
+    more = " or more" if len(lines) >= LOOKED_AT else ""
+    return (
+        f"“{plain(text)}” is said or written in {counted(len(videos), 'video')}{more}. To search "
+        """words alone put it in quotes, '"…"' in a terminal."""
+    )
+
+
 def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
     """Words of a line that a query has, as they are written there."""
     words = dict.fromkeys(re.findall(r"\w+", line.text))
@@ -495,7 +513,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
             rows.append(row := _row_of(one))
         row.add(one)
     expected = sum(sorted((row.words for row in rows), reverse=True)[:RESULTS])
-    counted = _kept(rows, replace(asked, limit=max(asked.limit, RESULTS)))
+    first = _kept(rows, replace(asked, limit=max(asked.limit, RESULTS)))
     rows = _kept(rows, asked)
     hits = tuple(
         replace(row.hit, rank=rank, probability=row.probability) for rank, row in enumerate(rows, 1)
@@ -512,7 +530,7 @@ def _merged(answer: Answer, asked: Query, lines: Sequence[_Scored], said: float)
     if answer.confidence is None and said < SURE and any(row.hit.frames for row in rows):
         # Of pictures nothing is known, and of words too little: `--min` hides none of them.
         return replace(answer, hits=tuple(replace(hit, probability=None) for hit in hits))
-    return _with_confidence(answer, asked, said, expected, counted)
+    return _with_confidence(answer, asked, said, expected, first)
 
 
 def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:

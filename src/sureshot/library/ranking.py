@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, UInt8
@@ -27,6 +27,7 @@ from sureshot.store.vector_search import Selection, said
 from sureshot.text import counted
 from sureshot.trust.card import checked_prior
 
+_T = TypeVar("_T")
 _GAP = 1.0  # seconds between windows that still count as adjacent
 _CLOSE = 0.2  # a neighbour joins if it is within this share of the best-to-median distance
 _ASKED = 8  # copies of a hit whose files are looked for
@@ -384,13 +385,8 @@ class Ranking:
 
     def best(self, count: int, limit: int) -> tuple[list[Moment], bool]:
         """So many best moments, at most ``limit`` of a video, and whether a video has more."""
-        seen: Counter[Path] = Counter()
-        moments = []
-        for moment in self.moments:
-            seen[moment.path] += 1
-            if seen[moment.path] <= limit:
-                moments.append(moment)
-        left_out = max(seen.values(), default=0) > limit
+        moments = capped(self.moments, [moment.path for moment in self.moments], limit)
+        left_out = len(moments) < len(self.moments)
         if self.query.merge_copies:
             return self.looked.copies.folded(moments, count)[:count], left_out
         return moments[:count], left_out
@@ -439,6 +435,17 @@ class Ranking:
         return [
             f"{few}the {looked_at} are copies of these. Look elsewhere with {option('folder')}."
         ]
+
+
+def capped(rows: Sequence[_T], paths: Sequence[Path], most: int) -> list[_T]:
+    """The rows, best first, without those of a video after so many of it."""
+    seen: Counter[Path] = Counter()
+    kept = []
+    for row, path in zip(rows, paths, strict=True):
+        seen[path] += 1
+        if seen[path] <= most:
+            kept.append(row)
+    return kept
 
 
 def copies_at(places: Sequence[tuple[Path, float, float, bool]]) -> tuple[Copy, ...]:

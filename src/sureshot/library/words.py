@@ -22,7 +22,7 @@ from sureshot.errors import StoreError
 from sureshot.library.confidence import status_of
 from sureshot.library.file_names import all_words, name_parts
 from sureshot.library.query_checks import RECORDED, phrase_of
-from sureshot.library.ranking import PER_VIDEO, Query, copies_at, few_hits, notes_on_files
+from sureshot.library.ranking import PER_VIDEO, Query, capped, copies_at, few_hits, notes_on_files
 from sureshot.library.results import (
     CONFIDENT,
     Answer,
@@ -539,15 +539,10 @@ def _kept(rows: Sequence[_Row], asked: Query) -> list[_Row]:
     A video gives as many as it may, and more only where others do not fill the answer.
     """
     most, rows = asked.per_video or PER_VIDEO, sorted(rows, key=lambda row: -row.order)
-    while True:
-        seen, kept = Counter[Path](), []
-        for row in rows:
-            seen[row.hit.path] += 1
-            if seen[row.hit.path] <= most:
-                kept.append(row)
-        if asked.per_video or len(kept) >= min(asked.limit, len(rows)):
-            return kept[: asked.limit]
+    paths, enough = [row.hit.path for row in rows], min(asked.limit, len(rows))
+    while len(kept := capped(rows, paths, most)) < enough and not asked.per_video:
         most *= 2
+    return kept[: asked.limit]
 
 
 def _unsaid(notes: Sequence[str], lines: Sequence[str]) -> list[str]:

@@ -538,6 +538,26 @@ def test_a_long_video_is_looked_at_evenly(library, tmp_path):
     assert len(asked(library, path).frames) == 24
 
 
+@pytest.mark.parametrize("suffix, codec", [("mp4", "libx264"), ("ts", "mpeg2video")])
+def test_of_a_long_video_only_what_is_near_a_time_is_encoded(library, tmp_path, suffix, codec):
+    class Counting(TinyEncoder):
+        def encode_frames(self, prepared):
+            encoded.append(len(prepared))
+            return super().encode_frames(prepared)
+
+    path = tmp_path / f"long.{suffix}"
+    coloured(path, [*COLOURS] * 6, seconds=4, rate=25, codec=codec)
+    store, counts = Store.open(library.db), []
+    for at in (None, 1.0, 99.0, 191.0):
+        encoded: list[int] = []
+        windows = asked_windows(store, Counting(), path, at)
+        assert at is None or windows.frames[0, 0].argmax() == int(at / 4) % len(COLOURS)
+        counts.append(sum(encoded))
+    assert max(counts[1:]) < counts[0] / 2
+    with pytest.raises(QueryError, match="is 192 s long"):
+        asked_windows(store, TinyEncoder(), path, 300.0)
+
+
 @pytest.mark.parametrize("at", [16.5, 1e9, -1.0, float("nan")])
 def test_a_time_outside_the_video_is_refused(library, at):
     with pytest.raises(QueryError, match="is 16 s long"):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise
+from itertools import pairwise, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -248,6 +248,7 @@ def encode_videos(
     encoder: Encoder,
     *,
     workers: int | None = None,
+    near: float | None = None,
 ) -> Generator[EncodedVideo | VideoProgress, None, None]:
     """Decode and encode videos; each comes out as soon as it is complete, in no fixed order.
 
@@ -258,8 +259,10 @@ def encode_videos(
     Args:
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
+        near: only what is no further from this second than a window may last, as far as a file can
+            be sought; no digest is made of it then.
     """
-    decode = partial(_decode, settings=settings, encoder=encoder)
+    decode = partial(_decode, settings=settings, encoder=encoder, near=near)
     hung = VideoError("was given up, as decoding it hung")
     given_up = partial(_failed, error=hung)
     decoding = stream(decode, sources, waiting=_AHEAD, workers=workers, stuck=given_up)
@@ -268,10 +271,14 @@ def encode_videos(
         yield from _encoded(messages, settings, encoder)
 
 
-def encode_video(source: Source, settings: IndexSettings, encoder: Encoder) -> EncodedVideo:
-    """Decode and encode one video; VideoError where that fails."""
-    encoded = encode_videos([source], settings, encoder, workers=1)
+def encode_video(
+    source: Source, settings: IndexSettings, encoder: Encoder, near: float | None = None
+) -> EncodedVideo:
+    """Decode and encode one video, or what is near a second of it; VideoError where that fails."""
+    encoded = encode_videos([source], settings, encoder, workers=1, near=near)
     (video,) = (one for one in encoded if isinstance(one, EncodedVideo))
+    if near is not None and (video.record.reason or video.windows[0].start > near):
+        return encode_video(source, settings, encoder)  # to seek led elsewhere
     if video.record.reason:
         raise VideoError(video.record.reason, transient=video.record.transient)
     return video
@@ -298,11 +305,13 @@ def content_digest(source: Source) -> str:
 _Message = _Part | VideoProgress | VideoRecord
 
 
-def _decode(source: Source, settings: IndexSettings, encoder: Encoder) -> Iterator[_Message]:
+def _decode(
+    source: Source, settings: IndexSettings, encoder: Encoder, near: float | None
+) -> Iterator[_Message]:
     """The windows of one video, then what is known of it, or why it failed."""
     try:
-        note, end, shot = yield from _decode_windows(source, settings, encoder)
-        digest = content_digest(source)
+        note, end, shot = yield from _decode_windows(source, settings, encoder, near)
+        digest = content_digest(source) if near is None else ""
         stats = [file.stat() for file in files_of(source)]
         if not stats:
             raise VideoError("has vanished", transient=True)
@@ -328,7 +337,7 @@ def _failed(source: Source | VideoRecord, error: VideoError) -> VideoRecord:
 
 
 def _decode_windows(
-    source: Source, settings: IndexSettings, encoder: Encoder
+    source: Source, settings: IndexSettings, encoder: Encoder, near: float | None
 ) -> Generator[_Part, None, tuple[str, float, Shot]]:
     """The windows of one video; returns what was wrong, where it ends, when it was recorded."""
     longest = min(settings.decode_window, settings.window) if _looks(settings) else settings.window
@@ -340,8 +349,12 @@ def _decode_windows(
             share = min(seconds / video.duration, 1.0) if video.duration else 0.0  # or unknown
             return VideoProgress(source.path, int(share * source.size), seconds)
 
+        frames = iter(video)
+        if near is not None:
+            video.seek(near, settings.window)
+            frames = takewhile(lambda frame: frame.time <= near + settings.window, frames)
         for window in windows(
-            _reported(video, far),
+            _reported(frames, far),
             longest=longest,
             samples=settings.frames,
             size=encoder.frame_size,

@@ -76,7 +76,7 @@ def asked_windows(
     else:
         settings = store if isinstance(store, IndexSettings) else store.settings
         with naming(path):
-            encoded = encode_video(source, settings, encoder).windows
+            encoded = encode_video(source, settings, encoder, at).windows
         shown = [w.frames for w in encoded]
         windows = stack(
             [FrameFeatures(f, patches=f[:, None][:, :0], backbone=f[:, :0]) for f in shown]

@@ -3,6 +3,7 @@
 import json
 import re
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -237,6 +238,26 @@ def test_a_card_that_cannot_be_used_is_told_of_before_anything_is_decoded(
         with pytest.raises(SureshotError, match=re.escape(message)):
             evaluate(trust=True, card=path, cache="never")
     assert not (place / "never").exists()
+
+
+def test_where_no_existence_score_can_be_calibrated_that_is_said_next_to_the_report(
+    evaluate, place, tmp_path
+):
+    lines = (place / "pairs.csv").read_text().splitlines(keepends=True)
+    (place / "few.csv").write_text("".join(line for line in lines[:20] if "train" not in line))
+    done = evaluate(root=place / "few.csv", trust=True, absent=tmp_path / "x")
+    assert "R@1" in done.text() and done.absence is None and not done.files
+    assert any(
+        note.startswith(f"! Nothing is written into {tmp_path / 'x'}, as no existence score")
+        and (done.trust.nothing or done.trust.refused) in note
+        for note in done.notes
+    )
+
+
+@pytest.mark.parametrize("call", [research.evaluate, partial(research.plot, "results")])
+def test_what_names_no_data_set_is_refused_by_its_own_name(call):
+    with pytest.raises(ArgumentError, match="--data is 3; give the name of a data set"):
+        call("tiny", 3, "pairs.csv")
 
 
 @pytest.mark.parametrize("name", ["card", "plots", "absent"])

@@ -33,10 +33,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from sureshot.datasets.split import Split
-from sureshot.errors import SureshotError
 from sureshot.files import write_text
 from sureshot.metrics.confidence import auroc
 from sureshot.paths import expand
+from sureshot.progress import Progress
 from sureshot.research.trust_report import TrustReport
 
 _SHOWN = 5  # windows of a query
@@ -124,13 +124,18 @@ def evaluated(
     split: Split,
     scores: Float[np.ndarray, "captions videos"],
     report: TrustReport,
-) -> tuple[Absence, list[Path]]:
-    """The numbers of a split whose results ``scores`` order, and the `FILES` of a folder."""
+    progress: Progress,
+) -> tuple[Absence | None, list[Path]]:
+    """The numbers of a split whose results ``scores`` order, and the `FILES` of a folder.
+
+    Where there are none, why is reported.
+    """
     if report.existence is None:
-        raise SureshotError(
-            "No existence score can be calibrated on these queries, so there is nothing to write "
-            f"into {folder}. {report.nothing or report.refused}"
+        progress.line(
+            f"! Nothing is written into {folder}, as no existence score can be calibrated on these "
+            f"queries. {report.nothing or report.refused}"
         )
+        return None, []
     owner, orders, values = split.owner(), [], []
     for own in (owner[:0], owner):  # in all videos, then in all but the caption's own
         there = scores.astype(np.float64)

@@ -54,6 +54,8 @@ _THEY_LOOK = f"{', '.join(sorted(BANKED))} look at training captions"
 
 def source_of(dataset: str, **where: Any) -> SplitRecipe:
     """Where a split comes from, its paths as they were typed; but that of experts is whole."""
+    if not isinstance(dataset, str):
+        raise ArgumentError(f"{option('data')} is {dataset!r}; give the name of a data set.")
     source = build(SplitRecipe, {"dataset": dataset, **where})
     return replace(source, experts=source.experts and expand(source.experts))
 
@@ -308,7 +310,7 @@ def evaluate(
     files = [] if plots is None else write_trust(trusted, expand(plots).absolute())
     missed = None
     if absent is not None:
-        missed, written = absence.evaluated(absent, features.split, ranked, trusted)
+        missed, written = absence.evaluated(absent, features.split, ranked, trusted, notes)
         files += written
     return Evaluation(
         report=recalls, trust=trusted, absence=missed, files=tuple(files), notes=tuple(notes.lines)

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from sureshot.cli.app import run as command
 from sureshot.datasets import load_split
 from sureshot.datasets.synthetic import read_truth
-from sureshot.errors import SureshotError
+from sureshot.errors import ArgumentError, SureshotError
 from sureshot.media.sampling_rule import Sampling
 from sureshot.models.checkpoint import Checkpoint
 from sureshot.models.encoders.clip import ClipEncoder
@@ -186,6 +186,12 @@ def test_what_will_be_refused_is_refused_before_videos_are_encoded(
     folder = place / "finished" if "epochs" in setting else tmp_path / "new"
     with pytest.raises(SureshotError, match=message):
         trained(place, folder, setting)
+
+
+def test_what_is_no_recipe_is_refused_by_its_name(tmp_path):
+    for given in (3, {"train": []}):
+        with pytest.raises(ArgumentError, match=r"recipe is .*; give a TOML file or a Recipe"):
+            train(given, to=tmp_path / "run")
 
 
 def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):

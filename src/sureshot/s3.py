@@ -403,11 +403,18 @@ class ObjectPath(PosixPath):
         """Delete objects of the same bucket; none of them need be there."""
         for first in range(0, len(keys), _DELETED_AT_ONCE):
             named = [{"Key": key} for key in keys[first : first + _DELETED_AT_ONCE]]
-            answer = self._call("delete_objects", Delete={"Objects": named, "Quiet": True})
+            try:
+                answer = self._call("delete_objects", Delete={"Objects": named, "Quiet": True})
+            except OSError as error:
+                if error.errno != errno.EIO:
+                    raise
+                for one in named:  # some storages delete one at a time only
+                    self._call("delete_object", **one)
+                continue
             for wrong in answer.get("Errors", ()):
-                error = OSError()
-                error.response = {"Error": wrong}  # type: ignore[attr-defined]
-                raise refusal(error, str(self.of_key(wrong.get("Key", ""))))
+                refused = OSError()
+                refused.response = {"Error": wrong}  # type: ignore[attr-defined]
+                raise refusal(refused, str(self.of_key(wrong.get("Key", ""))))
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         """Nothing: a folder is there with the first object below it."""

@@ -1,16 +1,25 @@
 """Objects are paths: what a storage gives, what that costs, and what becomes of its faults."""
 
 import builtins
+import datetime
 import errno
 import io
 import itertools
 import os
 import pickle
 import random
+import ssl
+import subprocess
+import sys
 import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
 from sureshot import s3
 from sureshot.files import append_line, replace_file, write_text
@@ -200,6 +209,38 @@ def test_lance_is_to_trust_certificates_of_your_own_too(monkeypatch) -> None:
     assert "not trusted; set SSL_CERT_FILE" in str(reason_in(text))
     monkeypatch.setenv("SSL_CERT_FILE", "/own.pem")
     assert "cannot be reached" in str(reason_in(text))
+
+
+_ASKS = """
+import sys, sureshot.store, lance
+how = {"aws_endpoint": sys.argv[1], "aws_access_key_id": "a", "aws_secret_access_key": "b"}
+try:
+    lance.dataset("s3://films/x", storage_options=how | {"aws_region": "us-east-1"})
+except Exception as error:
+    print(error)
+"""
+
+
+def test_lance_prints_nothing_about_a_certificate_that_it_does_not_trust(tmp_path) -> None:
+    """Our own error says what is wrong, once."""
+    key, now = ec.generate_private_key(ec.SECP256R1()), datetime.datetime.now(datetime.UTC)
+    name, day = x509.Name([]), datetime.timedelta(days=1)
+    made = x509.CertificateBuilder(name, name, key.public_key(), 1, now - day, now + day)
+    (tmp_path / "both.pem").write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+        + made.sign(key, hashes.SHA256()).public_bytes(Encoding.PEM)
+    )
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "both.pem")
+    with ThreadingHTTPServer(("127.0.0.1", 0), BaseHTTPRequestHandler) as server:
+        server.handle_error = lambda *_: None  # type: ignore[method-assign]
+        server.socket = context.wrap_socket(server.socket, server_side=True)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        address = f"https://127.0.0.1:{server.server_address[1]}"
+        asked = [sys.executable, "-c", _ASKS, address]
+        done = subprocess.run(asked, capture_output=True, text=True, check=True)
+        server.shutdown()
+    assert (done.stderr, "error sending request" in done.stdout) == ("", True)
 
 
 def test_any_order_of_reading_gives_what_is_there(bucket: Bucket) -> None:

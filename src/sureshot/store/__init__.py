@@ -6,8 +6,9 @@ from pathlib import Path
 
 from sureshot.errors import SureshotError
 
-# Lance warns on stderr about its own retries, which are harmless here. Read when it is imported.
-os.environ.setdefault("LANCE_LOG", "error")
+# Lance writes on stderr about its own retries, which are harmless here, and at each of them about a
+# certificate, which our error is about. Read when it is imported.
+os.environ.setdefault("LANCE_LOG", "error,rustls_platform_verifier=off")
 _PROCESSOR = Path("/proc/cpuinfo")  # of Linux
 
 

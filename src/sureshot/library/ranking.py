@@ -180,7 +180,7 @@ class Copies:
     def folded(self, moments: Sequence[Moment], limit: int) -> list[Moment]:
         """Moments, best first; those that show the same as one of the first ``limit`` are under it.
 
-        Of each other video there is one copy, its best.
+        Of each other video there is one copy, its best; they stand in the order of paths.
         """
         best = np.array([moment.best for moment in moments], int)
         free = np.ones(len(moments), bool)  # of what is a copy of a better one
@@ -195,7 +195,9 @@ class Copies:
                 for later in np.flatnonzero(free & self._showing(moment)[best]).tolist():
                     copies.setdefault(moments[later].path, moments[later])
                     free[later] = False
-            kept.append(replace(moment, copies=[*copies.values()]) if copies else moment)
+            # Not by scores: equal pictures have other last bits where another machine encoded them.
+            sorted_copies = [copies[path] for path in sorted(copies)]
+            kept.append(replace(moment, copies=sorted_copies) if copies else moment)
         return kept
 
     def _showing(self, moment: Moment) -> Bool[np.ndarray, " windows"]:

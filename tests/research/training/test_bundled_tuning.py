@@ -56,6 +56,13 @@ def test_it_begins_as_the_encoder_that_ships(encoder, frames):
         close(made.encode_frames(states[row]).backbone, whole.backbone)
 
 
+def test_frames_are_prepared_in_full_precision_within_autocast_too(encoder, frames):
+    made = TunedBundled(encoder)
+    expected = made.prepare(frames[0])
+    with torch.autocast("cpu", torch.bfloat16):
+        np.testing.assert_array_equal(made.prepare(frames[0]), expected)
+
+
 def test_what_was_trained_is_what_its_folder_gives(encoder, frames, tmp_path):
     made = TunedBundled(encoder)
     before = {name: weight.clone() for name, weight in made.state_dict().items()}

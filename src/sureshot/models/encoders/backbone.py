@@ -72,7 +72,7 @@ class Backbone:
         """What enters a block of the network, channels last; blocks count from 0."""
         import torch
 
-        with torch.inference_mode():
+        with torch.inference_mode(), torch.autocast(torch.device(self.device).type, enabled=False):
             states = self.net.lower(self._scaled(prepared), block)
             return states.permute(0, 2, 3, 1).contiguous().cpu().numpy()
 

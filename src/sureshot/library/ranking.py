@@ -127,11 +127,6 @@ _SCENE = 0.7  # cosine, free of what all windows have in common, from which two 
 _RESUMED = 30.0  # seconds to the nearest piece of the scene, at most
 
 
-def _pause(one: Moment, other: Moment) -> float:
-    """Seconds between two moments of a video."""
-    return max(one.start - other.end, other.start - one.end)
-
-
 def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim"]) -> list[Moment]:
     """Moments, best first, each with the later ones of its video that look the same.
 
@@ -143,7 +138,8 @@ def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim
     for moment in moments:
         scenes = of_video.setdefault(moment.path, [])
         alike = (scene for scene in scenes if looks[scene.best] @ looks[moment.best] >= _SCENE)
-        near = (s for s in alike if any(_pause(one, moment) <= _RESUMED for one in (s, *s.pieces)))
+        start, end = moment.start - _RESUMED, moment.end + _RESUMED
+        near = (s for s in alike if any(p.start <= end and p.end >= start for p in (s, *s.pieces)))
         scene = next(near, None)
         if scene is not None:
             scene.pieces.append(moment)

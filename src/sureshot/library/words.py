@@ -6,6 +6,7 @@ percentages: whether any line is meant, and which. A moment that several sources
 row.
 """
 
+import contextlib
 import math
 import re
 from collections import Counter
@@ -13,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -36,11 +37,12 @@ from sureshot.library.results import (
 from sureshot.media.discover import is_gone
 from sureshot.media.lines import Line
 from sureshot.store.index import Store
-from sureshot.store.lines import FoundLine
+from sureshot.store.lines import FoundLine, Lines
 from sureshot.store.vector_search import Selection
 from sureshot.text import counted, plain
 from sureshot.trust.signals import RESULTS
 
+_T = TypeVar("_T")
 LOOKED_AT = 50  # lines by their words, and as many by what they say
 SURE = 0.5  # probability from which words alone make an answer
 _SURELY = 0.9  # of a higher prior words have no more, as pictures may have what is there
@@ -79,6 +81,7 @@ WEIGHTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     ),
 }
 _NO_LINES = "No words of your videos are indexed, so pictures were searched for the phrase."
+_SAID = "“{}” is said or written in {}. In quotes ('\"…\"' in a terminal) words alone are searched."
 _VALID_FOR = "lines made of captions and of sentences such as people say"
 
 
@@ -275,21 +278,21 @@ class Words:
 
     def has(self, word: str) -> bool:
         """Whether a word is in any line."""
-        return self._read(lambda lines: lines.has(word), False)
+        return self._looked_up(lambda lines: lines.has(word), False)
 
     def spelt_like(self, word: str) -> Mapping[str, int]:
         """Words of lines, those that are nearly a word among them, and in how many each is."""
-        return self._read(lambda lines: lines.spelt_like(word), {})
+        return self._looked_up(lambda lines: lines.spelt_like(word), {})
 
     def are_there(self) -> bool:
         """Whether the index has any lines."""
-        return self._read(lambda _: True, False)
+        return self._looked_up(lambda lines: True, False)
 
-    def _read(self, read: Callable[[Any], Any], otherwise: Any) -> Any:
-        try:
-            return read(self._store.lines) if self._store.lines.count() else otherwise
-        except StoreError:  # of which `added` warns
-            return otherwise
+    def _looked_up(self, look: Callable[[Lines], _T], nothing: _T) -> _T:
+        with contextlib.suppress(StoreError):  # of which `added` warns
+            if self._store.lines.count():
+                return look(self._store.lines)
+        return nothing
 
     def phrase(self, query: str) -> str:
         """The quoted phrase for which words alone are searched; empty where there is none."""
@@ -313,7 +316,9 @@ class Words:
             return answer.noted(f"{none} Without quotes, pictures are searched too.")
         answer = _merged(answer, asked, scored, said)
         if whole and answer.status == "probably not here":
-            answer = answer.noted(_whole(asked.text, whole))
+            more = " or more" if len(whole) >= LOOKED_AT else ""
+            videos = counted(len({one.found.path for one in whole}), "video") + more
+            answer = answer.noted(_SAID.format(plain(asked.text), videos))
         # Of the table of lines trouble is known only now.
         warnings = dict.fromkeys([*answer.warnings, *self._store.trouble()])
         return replace(answer, warnings=tuple(warnings))
@@ -362,7 +367,11 @@ class Words:
             _Scored(
                 found=found[row],
                 probability=float(shares[row]),
-                words=_words_of(found[row].line, wanted),
+                words=tuple(
+                    word
+                    for word in dict.fromkeys(re.findall(r"\w+", found[row].line.text))
+                    if wanted & {*parts(word)}
+                ),
                 alternative=which[row],
                 copies=copies[row],
             )
@@ -412,22 +421,6 @@ class Words:
                 some.sort(key=lambda one: (is_gone(one.path), one.path))
         first = [some[0] for some in alike.values()]
         return first, [tuple(one.path for one in some[1:]) for some in alike.values()]
-
-
-def _whole(text: str, lines: Sequence[_Scored]) -> str:
-    """A sentence on lines that have all of a query which may not be meant for them."""
-    videos = {path for one in lines for path in (one.found.path, *one.copies)}
-    more = " or more" if len(lines) >= LOOKED_AT else ""
-    return (
-        f"“{plain(text)}” is said or written in {counted(len(videos), 'video')}{more}. To search "
-        """words alone put it in quotes, '"…"' in a terminal."""
-    )
-
-
-def _words_of(line: Line, wanted: set[str]) -> tuple[str, ...]:
-    """Words of a line that a query has, as they are written there."""
-    words = dict.fromkeys(re.findall(r"\w+", line.text))
-    return tuple(word for word in words if wanted & set(parts(word)))
 
 
 def _is_near(place: Line | Hit | Copy, time: float) -> bool:

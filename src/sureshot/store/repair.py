@@ -63,7 +63,7 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
     ]
     done += [said for name in tables.names if (said := _rewrite_damaged(tables, name))]
     for name in sorted(tables.unindexed):
-        tables.change(name, _drop_indexes)
+        tables.change(name, lambda t: [t.drop_index(one.name) for one in t.describe_indices()])
         tables.check_again(name)
         index_lines(tables) if name == "lines" else add_segment(tables)
         done.append(f"The index of {INDEXES[name]} was damaged and was made again.")
@@ -107,11 +107,6 @@ def _sound_batches(parts: Sequence[Any]) -> Iterator[pa.RecordBatch]:
         for batch in part.to_batches(batch_size=_WINDOWS_AT_ONCE):
             rows = pa.Table.from_batches([batch])
             yield from rows.filter(pa.array(sound(rows))).to_batches()
-
-
-def _drop_indexes(table: Any) -> None:
-    for index in table.describe_indices():
-        table.drop_index(index.name)
 
 
 def _adopt(tables: Tables, header: Header) -> int:

@@ -598,7 +598,10 @@ def draw_risk(report: TrustReport) -> "Figure":
     others = 0
     for name, confidence in ordered:
         label = f"{name}, {number(aurc(confidence, wrong))}"
-        x, y = _curve(*risk_curve(confidence, wrong))
+        coverage, share = risk_curve(confidence, wrong)
+        # Without the first few queries, whose share of wrong ones jumps.
+        first = min(max(_FEWEST, len(coverage) // 100), len(coverage)) - 1
+        x, y = _thinned(coverage[first:], share[first:])
         if name == OURS:
             axes.plot(x, y, color=BLUE, linewidth=2.6, label=label, zorder=5)
             continue
@@ -658,14 +661,6 @@ def _sized(axes: "Axes", videos: int) -> None:
     axes.set_yticks(ticks, list(map(str, ticks)))
     axes.set_yticks([], minor=True)
     axes.set_ylim(0, videos * 1.1)
-
-
-def _curve(
-    coverage: Float64[np.ndarray, " queries"], risk: Float64[np.ndarray, " queries"]
-) -> tuple[Float[np.ndarray, " points"], Float[np.ndarray, " points"]]:
-    """Without the first few queries, whose share of wrong ones jumps."""
-    first = min(max(_FEWEST, len(coverage) // 100), len(coverage)) - 1
-    return _thinned(coverage[first:], risk[first:])
 
 
 def _thinned(

@@ -259,8 +259,7 @@ def encode_videos(
     Args:
         encoder: called from this thread only, but for `Encoder.prepare`.
         workers: decoding threads; None takes half the cores, at most four.
-        near: only what is no further from this second than a window may last, as far as a file can
-            be sought; no digest is made of it then.
+        near: read only what is no further from this second than a window may last; no digest.
     """
     decode = partial(_decode, settings=settings, encoder=encoder, near=near)
     hung = VideoError("was given up, as decoding it hung")
@@ -277,8 +276,9 @@ def encode_video(
     """Decode and encode one video, or what is near a second of it; VideoError where that fails."""
     encoded = encode_videos([source], settings, encoder, workers=1, near=near)
     (video,) = (one for one in encoded if isinstance(one, EncodedVideo))
-    if near is not None and (video.record.reason or video.windows[0].start > near):
-        return encode_video(source, settings, encoder)  # to seek led elsewhere
+    starts = video.windows[0].start if video.windows else np.inf
+    if near is not None and settings.window < near < starts:  # to seek led elsewhere
+        return encode_video(source, settings, encoder)
     if video.record.reason:
         raise VideoError(video.record.reason, transient=video.record.transient)
     return video

@@ -42,9 +42,8 @@ def world(texts=60, videos=24, seed=0):
 def made(**options):
     similarity, owner, bank = world()
     of = {name: options.pop(name) for name in ("dataset", "split", "trained_on") if name in options}
-    corrected = [
-        c for name in options.pop("post", ()) for c in hub_corrected(name, similarity, bank)
-    ]
+    post, scale = options.pop("post", ()), options.pop("scale", None)
+    corrected = [c for name in post for c in hub_corrected(name, similarity, bank, scale)]
     options = {"title": "Toy, all of it", "resamples": 20, "corrected": corrected} | options
     return report(similarity, owner, Setting(**of), **options)
 
@@ -64,16 +63,20 @@ def test_raw_lines_come_first_and_are_the_scores_as_they_are():
         assert block.splitlines()[2].startswith("raw ")
 
 
-def test_post_processed_lines_are_named_for_what_they_look_at():
+@pytest.mark.parametrize("scale", [None, 5.0])
+def test_post_processed_lines_are_named_for_what_they_look_at(scale):
     similarity, owner, bank = world()
-    found = {(line.name, line.direction): line.recall for line in made(post=EVERY).post}
-    looks = "(looks at all test queries)"
+    lines = made(post=EVERY, scale=scale).post
+    found = {(line.name, line.direction): line.recall for line in lines}
+    c = scale or 100
+    looks = f"at scale {c:g} (looks at all test queries)"
     of = "(bank: 70 training captions)"
+    soft = inverted_softmax(similarity.T, c).T
     expected = {
-        (f"DSL {looks}", "t2v"): text_ranks(dual_softmax(similarity), owner),
-        (f"DSL {looks}", "v2t"): video_ranks(dual_softmax(similarity.T).T, owner),
-        (f"inverted softmax {looks}", "t2v"): text_ranks(inverted_softmax(similarity), owner),
-        (f"inverted softmax {looks}", "v2t"): video_ranks(inverted_softmax(similarity.T).T, owner),
+        (f"DSL {looks}", "t2v"): text_ranks(dual_softmax(similarity, c), owner),
+        (f"DSL {looks}", "v2t"): video_ranks(dual_softmax(similarity.T, c).T, owner),
+        (f"inverted softmax {looks}", "t2v"): text_ranks(inverted_softmax(similarity, c), owner),
+        (f"inverted softmax {looks}", "v2t"): video_ranks(soft, owner),
         (f"QB-Norm {of}", "t2v"): text_ranks(querybank_norm(similarity, bank), owner),
         (f"NNN {of}", "t2v"): text_ranks(nearest_neighbour_normalised(similarity, bank), owner),
     }

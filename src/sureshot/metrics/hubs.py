@@ -20,9 +20,10 @@ from sureshot.metrics.ranks import Scores, row_blocks
 
 Bank = Float[np.ndarray, "captions videos"]
 Corrected = Float64[np.ndarray, "texts videos"]
+CLIP_SCALE = 100.0  # of a CLIP's logits, and so of the published numbers
 
 
-def dual_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
+def dual_softmax(similarity: Scores, scale: float = CLIP_SCALE) -> Corrected:
     """DSL: each similarity times its softmax over all texts of the same video.
 
     S'_ij = S_ij exp(c S_ij) / sum_k exp(c S_kj). **Looks at all test queries.** This is the form
@@ -31,7 +32,7 @@ def dual_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
     Where all similarities of a text are negative the product turns its ranking round: the least
     likely video is multiplied by the smallest weight and comes out nearest to zero.
 
-    The published numbers use a scale c of 100.
+    The published codes correct logits, so c is the model's logit scale.
 
     References:
         Cheng et al., "Improving video-text retrieval by multi-stream corpus alignment and dual
@@ -52,7 +53,7 @@ def dual_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
     return np.multiply(scores, weight, out=scores, where=~np.isneginf(scores))
 
 
-def inverted_softmax(similarity: Scores, scale: float = 100.0) -> Corrected:
+def inverted_softmax(similarity: Scores, scale: float = CLIP_SCALE) -> Corrected:
     """Each similarity minus the soft maximum of what its video scores with all texts.
 
     S'_ij = S_ij - log(sum_k exp(c S_kj)) / c. **Looks at all test queries.** Text to video, as
@@ -120,8 +121,7 @@ def nearest_neighbour_normalised(
         array([[0.4, 0. ]])
     """
     scores = _finite("similarity", similarity)
-    known = _bank(bank, scores)
-    return scores - weight * nearest_mean(known, k)
+    return scores - weight * nearest_mean(_bank(bank, scores), k)
 
 
 def nearest_mean(bank: Bank, k: int) -> Float64[np.ndarray, " videos"]:

@@ -13,6 +13,7 @@ from jaxtyping import Float, Float64
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file, write_text
 from sureshot.metrics.hubs import (
+    CLIP_SCALE,
     Bank,
     dual_softmax,
     hubness_skewness,
@@ -97,20 +98,23 @@ CORRECTIONS: dict[str, tuple[str, Callable[..., np.ndarray], bool]] = {
 _WAYS: dict[Direction, str] = {"t2v": "text → video", "v2t": "video → text"}
 
 
-def hub_corrected(name: str, similarity: Scores, bank: Bank | None = None) -> list[CorrectedScores]:
+def hub_corrected(
+    name: str, similarity: Scores, bank: Bank | None = None, scale: float | None = None
+) -> list[CorrectedScores]:
     """Cosines, not yet scaled, after one of `CORRECTIONS`.
 
     One that looks at the ``bank``, similarities of training captions to the same videos, corrects
-    videos and says nothing of video to text.
+    videos and says nothing of video to text. The others take the model's logit ``scale``.
     """
     label, correct, transductive = CORRECTIONS[name]
     if not transductive:
         label = f"{label} (bank: {0 if bank is None else len(bank)} training captions)"
         return [CorrectedScores(label, "t2v", correct(similarity, bank))]
-    label += " (looks at all test queries)"
+    scale = scale or CLIP_SCALE
+    label += f" at scale {scale:.3g} (looks at all test queries)"
     return [
-        CorrectedScores(label, "t2v", correct(similarity)),
-        CorrectedScores(label, "v2t", correct(similarity.T).T),
+        CorrectedScores(label, "t2v", correct(similarity, scale)),
+        CorrectedScores(label, "v2t", correct(similarity.T, scale).T),
     ]
 
 
@@ -291,9 +295,7 @@ def report(
     texts, videos = similarity.shape
     setting = replace(setting or Setting(), texts=texts, videos=videos)
     matches = {
-        way: [
-            match for method in against for match in compare(setting, method=method, direction=way)
-        ]
+        way: [one for name in against for one in compare(setting, method=name, direction=way)]
         for way in _WAYS
     }
     shown_matches = {

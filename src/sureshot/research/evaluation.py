@@ -330,7 +330,7 @@ def recall_report(
     """Recalls, arguments as of `evaluate`; ``bank`` has raw scores of training captions."""
     split = features.split
     named = (name for name in post if name in CORRECTIONS)
-    corrected = [one for name in named for one in hub_corrected(name, scores, bank)]
+    corrected = [one for name in named for one in hub_corrected(name, scores, bank, scorer.scale)]
     if PRINTED in post:
         corrected += printed_scores(scorer, features, gamma)
     if CANDIDATES in post and bank is not None:

@@ -231,9 +231,9 @@ def test_duq_is_compared_with_its_plain_similarity(subject, after, name):
 
 
 BY_HAND = {
-    "dsl": lambda scores, bank: dual_softmax(scores),
-    "qb_norm": querybank_norm,
-    "nnn": nearest_neighbour_normalised,
+    "dsl": lambda of, bank: dual_softmax(of.scores, of.scorer.scale),
+    "qb_norm": lambda of, bank: querybank_norm(of.scores, bank),
+    "nnn": lambda of, bank: nearest_neighbour_normalised(of.scores, bank),
 }
 
 
@@ -244,7 +244,7 @@ def test_any_system_can_be_corrected_for_hubs(subject, after):
     numbers = strips.rank_changes([of], 3, after, bank)
     assert numbers["scores"] == ["score", after]
     if after in BY_HAND:
-        later = text_ranks(BY_HAND[after](of.scores, bank), of.owner)
+        later = text_ranks(BY_HAND[after](of, bank), of.owner)
         assert numbers["r1"][1] == pytest.approx(100 * (later <= 1).mean())
         assert numbers["rose"] == (text_ranks(of.scores, of.owner) > later).sum()
 

@@ -225,6 +225,9 @@ def test_post_processed_rows_have_the_printed_numbers_of_such_rows():
     assert cells(text, "UATVR")[-1] == "47.5"
     assert cells(text, "UATVR + DSL")[-1] == "53.5"
     assert "DSL looks at all test queries" in text
+    assert "p. Here the epoch chosen on A val counts." in text
+    text = page("UATVR-T6", (raw, post), "msrvtt", replace(FACTS, chosen=False))
+    assert "p. Here the last epoch counts." in text
 
 
 def test_printed_rows_of_systems_that_are_not_here_are_named():
@@ -236,7 +239,7 @@ def test_printed_rows_of_systems_that_are_not_here_are_named():
 def test_what_the_paper_measures_is_shown():
     text = page("DVTR-T6", (compared("DVTR + HiT"),), "activitynet")
     assert cells(text, "DVTR + HiT")[column(text, "R@50")] == "44.0"
-    assert "R@10 |" not in text
+    assert "R@10 |" not in text and "R@Sum" not in text  # a sum of columns that are not shown
     of_sums = Table(name="t", title="T", variants=(FIRST,), metric="rsum")
     text = page_text(of_sums, [run(FIRST, 0, 40.0, **{"v2t R@5": 9.0, "v2t R@10": 9.0})], FACTS)
     assert cells(text, "first")[column(text, "rsum")] == "88.0"

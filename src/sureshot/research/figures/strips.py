@@ -455,7 +455,8 @@ def _two_scores(
             )
         return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
     plain = matrices["score"]
-    return ("score", after), (plain, hub_corrected(after, plain, bank)[0].scores)
+    corrected = hub_corrected(after, plain, bank, subject.scorer.scale)
+    return ("score", after), (plain, corrected[0].scores)
 
 
 def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:

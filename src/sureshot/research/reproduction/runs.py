@@ -29,9 +29,9 @@ from sureshot.datasets import Split
 from sureshot.datasets.synthetic import FILE, read_truth
 from sureshot.errors import SureshotError
 from sureshot.files import file_digest, replace_file, write_json
-from sureshot.metrics.hubs import dual_softmax
 from sureshot.metrics.intervals import interval, mean_of, of_percent
 from sureshot.metrics.ranks import r_sum, recall, relevant_ranks, text_ranks, video_ranks
+from sureshot.metrics.report import hub_corrected
 from sureshot.models.load import Scorer, load
 from sureshot.models.similarity import Similarity
 from sureshot.progress import Notes, Progress, Silent
@@ -212,7 +212,8 @@ def _test(
         matrix, owner = similarity(scorer.raw, features), features.split.owner()
         scores |= _measured(matrix, matrix, owner, prefix)
         with contextlib.suppress(SureshotError):  # logarithms cannot be corrected so
-            corrected |= _measured(dual_softmax(matrix), dual_softmax(matrix.T).T, owner, prefix)
+            texts, videos = hub_corrected("dsl", matrix, scale=scorer.scale)
+            corrected |= _measured(texts.scores, videos.scores, owner, prefix)
         doubts = text_measures(scorer, features)
         percent = first_hit_percentages(scorer.raw, val, matrix)
         ranks[prefix] = ranks_of(matrix, features.split, doubts, percent=percent)

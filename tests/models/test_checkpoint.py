@@ -120,6 +120,20 @@ def test_the_card_can_be_read_by_people_and_by_the_hub(tmp_path):
     assert f"{count:,} parameters" in text
 
 
+@pytest.mark.parametrize(
+    ("keep", "scores", "said"),
+    [
+        (None, {"epoch": 3.0, "r1": 41.5}, "On the validation set, by which its weights were"),
+        ("last", {"epoch": 3.0, "r1": 41.5}, "After the last epoch, on the validation set:"),
+        (None, {"epoch": 3.0}, "After the last epoch:"),  # without a validation set
+    ],
+)
+def test_the_card_says_what_chose_the_weights(tmp_path, keep, scores, said):
+    recipe = {"training": {"keep": keep}}
+    checkpoint("xpool", "linear", recipe=recipe, scores=scores).save_pretrained(tmp_path / "model")
+    assert f"\n\n{said}" in (tmp_path / "model" / README).read_text("utf-8")
+
+
 # --- what is refused ------------------------------------------------------------------------------
 
 

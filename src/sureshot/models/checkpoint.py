@@ -295,7 +295,10 @@ def _lines(folder: Path, config: Mapping[str, Any], name: str) -> Iterator[str]:
     yield "\n## Data\n"
     yield config.get("note") or "What it was trained on is not recorded."
     if scores := config.get("scores"):
-        yield "\nOn the validation set, by which its weights were chosen:\n"
+        held, keep = scores.keys() != {"epoch"}, recipe.get("training", {}).get("keep")
+        last = f"After the last epoch{', on the validation set' * held}"
+        chosen = "On the validation set, by which its weights were chosen"
+        yield f"\n{chosen if held and keep != 'last' else last}:\n"
         yield "| measured | |\n|---|---|"
         yield from (f"| {name} | {value:.4g} |" for name, value in scores.items())
     yield from _results(_recorded(folder), name)

@@ -135,7 +135,7 @@ _OF_PAIRS = {
     "distance": "expected distance of the pair",
     "printed score": "re-ranked score as printed",
     "eta": "η (weight of the pair as a negative)",
-    "wasserstein": "Wasserstein distance of the Gaussians",
+    "wasserstein": "squared Wasserstein distance of the Gaussians",
     "log radius": "log radius of the text towards the video",
     "sentence frame": "score of sentence and frames",
     "word patch": "score of words and patches",

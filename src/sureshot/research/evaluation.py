@@ -388,10 +388,8 @@ def _check_arguments(
     data: str, post: Sequence[str], against: Sequence[str], gamma: float | None, bank: int | None
 ) -> None:
     """Refuse what no report can show, and what nothing would read."""
-    for name, given, readers in (
-        ("gamma", gamma, (PRINTED, CANDIDATES)),
-        ("bank", bank, sorted(BANKED)),
-    ):
+    of_duq = "gamma", gamma, [PRINTED, CANDIDATES]
+    for name, given, readers in (of_duq, ("bank", bank, sorted(BANKED))):
         if given is not None and not {*readers} & {*post}:
             raise ArgumentError(
                 f"{option(name)} is about {option('post')} {' or '.join(readers)}; add one, or "

@@ -9,6 +9,7 @@ import pytest
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.ranks import text_ranks, video_ranks
+from sureshot.models.layers.gaussian import wasserstein2
 from sureshot.research.canvas import BLUE, ORANGE, quantity
 from sureshot.research.figures import plots
 from tests.research.figures.pictures import pixels, share, shown, untidy
@@ -23,6 +24,11 @@ def test_every_number_of_a_system_has_words_for_its_axis(subject, system):
     names = [*of.matrices([0, 1]), *of.measures]
     assert all(quantity(name) != name for name in names)
     assert len({quantity(name) for name in names}) == len(names)
+    if system == "dvtr":
+        pairs, shown = of.gaussians([0, 1]), of.matrices([0, 1])["wasserstein"]
+        own = shown[[0, 1], of.owner[:2]]
+        assert own == pytest.approx(wasserstein2(*pairs).numpy(), rel=1e-3)
+        assert "squared" in quantity("wasserstein")
 
 
 # --- Gaussians ------------------------------------------------------------------------------------

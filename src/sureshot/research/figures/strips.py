@@ -454,9 +454,8 @@ def _two_scores(
                 f"scores for hubs: {option('after')} nnn, qb_norm, inverted_softmax or dsl."
             )
         return (_PLAIN, second), (matrices[_PLAIN], matrices[second])
-    plain = matrices["score"]
-    corrected = hub_corrected(after, plain, bank, subject.scorer.scale)
-    return ("score", after), (plain, corrected[0].scores)
+    plain, scale = matrices["score"], subject.scorer.scale
+    return ("score", after), (plain, hub_corrected(after, plain, bank, scale)[0].scores)
 
 
 def largest_moves(ranks: Sequence[Float[np.ndarray, " queries"]], count: int) -> list[int]:

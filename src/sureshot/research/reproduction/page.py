@@ -112,15 +112,13 @@ def page_text(table: Table, runs: Sequence[Run], facts: Facts) -> str:
             names = dict.fromkeys(row.name for row in others)
             named = [f"{name} {_values(r for r in others if r.name == name)}" for name in names]
             lines += ["", f"Printed too, of systems that are not here: {', '.join(named)}."]
-    if table.protocol and facts.published:
-        lines += ["", f"The paper's numbers: {table.protocol}. Here {epoch} counts."]
-    elif table.protocol:
-        lines += [
-            "",
-            f"The paper's numbers are of another protocol ({table.protocol}), so its column has "
-            "their differences alone, from its first row that is here.",
-        ]
-    return "\n".join([*lines, ""])
+    how = f": {table.protocol}. Here {epoch} counts."
+    if not facts.published:
+        how = (
+            f" are of another protocol ({table.protocol}), so its column has their differences "
+            "alone, from its first row that is here."
+        )
+    return "\n".join([*lines, *(["", f"The paper's numbers{how}"] if table.protocol else []), ""])
 
 
 def spread(values: Sequence[float], sign: str = "") -> str:
@@ -190,13 +188,12 @@ def _level(variant: Variant, printed: Sequence[Row], prefix: str) -> float | Non
     """What the paper prints for a row: the mean where it prints several."""
     if variant.paper:
         return float(variant.paper) if not prefix else None
-    post = bool(variant.post)
     kinds = ("", "none") if variant.encoder == "experts" else ("", variant.encoder)
     found = [
         row.r1
         for row in printed
         if row.method == variant.method and row.variant in variant.printed
-        if bool(row.post) == post and row.r1 is not None
+        if bool(row.post) == bool(variant.post) and row.r1 is not None
         if not variant.encoder or row.encoder in kinds
     ]
     return round(float(np.mean(found)), 2) if found else None

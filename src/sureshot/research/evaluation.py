@@ -144,9 +144,9 @@ def warn_of_shared(
 
 
 def warn_of_chosen(held: Split | None, tested: Split, progress: Progress) -> None:
-    """Report the tested videos by which the epoch of a checkpoint was chosen."""
+    """Report the tested videos by which an epoch or a hub correction was chosen."""
     for shared in shared_videos([held], tested):
-        progress.line(f"! By some of them its epoch was chosen. {shared}")
+        progress.line(f"! By some of them its epoch or hub correction was chosen. {shared}")
 
 
 POST = (*CORRECTIONS, PRINTED, CANDIDATES)  # corrections of scores
@@ -335,8 +335,7 @@ def recall_report(
         corrected += printed_scores(scorer, features, gamma)
     if CANDIDATES in post and bank is not None:
         corrected += candidate_scores(scores, bank, gamma)
-    everything = "published" in against
-    if everything:
+    if everything := "published" in against:
         against = list(dict.fromkeys(r.method for r in published(split.dataset) if not r.variant))
     return report(
         scores,

@@ -62,6 +62,7 @@ def test_of_a_large_split_some_queries_are_drawn(subject, monkeypatch):
         whole.text(int(caption)) for caption in part.captions
     ]
     assert (part.owner == whole.owner[part.captions]).all()
+    assert part.title == f"{whole.title}, 5 captions drawn of 12"  # recalls are of these alone
 
 
 def test_two_models_are_told_apart_by_system_or_by_folder(subject):

@@ -42,8 +42,10 @@ class Subject:
 
     @property
     def title(self) -> str:
-        """Model and split in words."""
-        return f"{self.model}, {self.features.split.title()}"
+        """Model and split in words, and how many captions are looked at where not all are."""
+        count, every = len(self.captions), len(self.features.texts)
+        drawn = f", {count} captions drawn of {every}" if count < every else ""
+        return f"{self.model}, {self.features.split.title()}{drawn}"
 
     @property
     def items(self) -> Sequence[Item]:

@@ -1,10 +1,13 @@
 """The page that shows how to add a system: its file, as it stands there, is a system."""
 
+import re
+
 import pytest
 import torch
 
 from sureshot.models import systems
 from sureshot.models.systems.base import Sizes, known_systems, load_system
+from sureshot.research import Recipe
 from tests.models.systems.every import CHANNELS, WIDTH, texts, videos
 from tests.paths import ROOT
 
@@ -28,6 +31,18 @@ def test_its_file_is_all_it_takes(added):
         frames = films.frames[j][films.mask[j]]
         best = torch.cosine_similarity(words.sentence[i], frames).max()
         torch.testing.assert_close(found[i, j], best)
+
+
+def test_the_recipe_of_the_page_is_one_of_it(added, tmp_path):
+    (copied,) = re.findall(r"a copy of `(recipes/\w+\.toml)`", PAGE.read_text("utf-8"))
+    text = (ROOT / copied).read_text("utf-8")
+    text = re.sub(r"(?m)^(ids|label) = .*\n|^\[val\]\n(.+\n)+", "", text)
+    text = re.sub(r'(?<=\[system\]\n)name = "\w+"', 'name = "best_frame"', text)
+    (tmp_path / "recipe.toml").write_text(f"hold_out = 500\n{text}", "utf-8")
+    recipe = Recipe.load(tmp_path / "recipe.toml")
+    made = load_system(recipe.system, Sizes(WIDTH, CHANNELS))
+    assert type(made).__name__ == "BestFrame" and recipe.hold_out == 500
+    assert [(one.ids, one.label) for one in recipe.train] == [(None, None)]
 
 
 def test_and_dvtr_goes_on_it(added):

@@ -419,6 +419,15 @@ def test_intervals_are_drawn_by_video():
     assert widths[0].high - widths[0].low > 2 * (widths[1].high - widths[1].low)
 
 
+def test_a_share_of_none_or_of_all_has_a_width():
+    """All sets of 38 videos hold their target: the bound of Wilson is 1.96² / (38 + 1.96²) away."""
+    every = np.ones(76, bool)
+    held = graded(every, np.tile(np.arange(38), 2)).share(every)
+    assert (held.value, held.high) == (1, 1) and held.low == pytest.approx(0.908, abs=1e-3)
+    none = graded(every, np.tile(np.arange(38), 2)).share(~every)
+    assert (none.value, none.low) == (0, 0) and none.high == pytest.approx(0.092, abs=1e-3)
+
+
 def test_probabilities_by_their_definition():
     p = rng(5).random(400)
     right = rng(6).random(400) < p

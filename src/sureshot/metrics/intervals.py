@@ -41,8 +41,8 @@ class Interval:
 _Z2 = 1.96**2
 
 
-def of_percent(found: Interval, videos: int) -> Interval:
-    """The interval of a share in percent; of 0 and 100 % with the bound of Wilson.
+def of_percent(found: Interval, videos: int, whole: float = 100.0) -> Interval:
+    """The interval of a share, of ``whole``; of nothing and of all with the bound of Wilson.
 
     All resamples of these are the same, which says nothing of how rare the other outcome is. With
     n videos that bound is z^2 / (n + z^2) away, z = 1.96.
@@ -51,10 +51,10 @@ def of_percent(found: Interval, videos: int) -> Interval:
         >>> of_percent(Interval(100.0, 100.0, 100.0), 26).ends()
         '[87.1, 100.0]'
     """
-    far = 100 * _Z2 / (videos + _Z2)
+    far = whole * _Z2 / (videos + _Z2)
     if found.low == found.high == 0:
         return replace(found, high=far)
-    return replace(found, low=100 - far) if found.low == found.high == 100 else found
+    return replace(found, low=whole - far) if found.low == found.high == whole else found
 
 
 def mean_of(values: Values) -> Statistic:

@@ -16,7 +16,7 @@ from jaxtyping import Bool
 
 from sureshot.datasets.questions import SIZES, Questions, load_questions
 from sureshot.datasets.split import Split
-from sureshot.metrics.intervals import interval, mean_of, resampling_note
+from sureshot.metrics.intervals import interval, mean_of, of_percent, resampling_note
 from sureshot.metrics.published import PrintedAccuracy, published_answers
 from sureshot.paths import as_list
 from sureshot.progress import Notes, Progress, Silent
@@ -96,9 +96,7 @@ class AnswerReport:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        values = asdict(self)
-        del values["notes"]
-        return values
+        return {name: value for name, value in asdict(self).items() if name != "notes"}
 
     def text(self) -> str:
         """The report as people read it."""
@@ -173,9 +171,10 @@ def answer_report(
         values, cluster = 100.0 * hits[chosen], video[chosen]
         mean = float(values.mean()) if len(values) else None
         low, high = None, None
-        if len(np.unique(cluster)) > 1:
+        if (apart := len(np.unique(cluster))) > 1:
             rng = np.random.default_rng(seed)
             ends = interval(mean_of(values), cluster, rng, resamples=resamples)
+            ends = of_percent(ends, apart)
             low, high = ends.low, ends.high
         return Accuracy(name=name, value=mean, low=low, high=high, n=len(values))
 

@@ -16,6 +16,7 @@ from sureshot.metrics.intervals import (
     Statistic,
     interval,
     mean_of,
+    of_percent,
     ratio_of,
     resampling_note,
 )
@@ -133,7 +134,7 @@ class Graded:
         """Share of hits, in which each video counts once, however many queries it has."""
         _, place, count = np.unique(self.video, return_inverse=True, return_counts=True)
         weight = among / count[place]
-        return self.interval(ratio_of(hits * weight, weight))
+        return of_percent(self.interval(ratio_of(hits * weight, weight)), len(count), 1.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from sureshot.datasets import load_split
-from sureshot.datasets.synthetic import SyntheticOptions, frames_of, read_part
+from sureshot.datasets.synthetic import SyntheticOptions, frames_of, read_part, read_truth
 from sureshot.errors import SureshotError
 from sureshot.research.features import sampled_frames
 from sureshot.research.synthetic import best_recall, write_dataset
@@ -25,6 +25,12 @@ def test_the_videos_show_the_facts(world):
     seen = sampled_frames(test.items[0], len(drawn), 64)
     assert seen.shape == drawn.shape
     assert abs(seen.astype(int) - drawn).mean() < 6
+
+
+def test_a_batch_has_no_video_twice(world):
+    """All six videos are in any batch of at most 64, so what fits another is in it for sure."""
+    fits = read_truth(load_split("synthetic", "train", world.folder)).fits.sum(1)
+    assert world.false_negatives == np.mean(fits > 1) > 0
 
 
 def test_the_same_world_is_written_once_and_nothing_over_anything_else(world, tmp_path):

@@ -38,8 +38,8 @@ class SyntheticSummary:
         videos: number of videos in all splits.
         captions: number of captions in all splits.
         fit: videos of the test split that a caption of it fits, the mean; its own is one of them.
-        false_negatives: share of captions to train on that fit another video of a batch of 64, for
-            batches drawn by chance.
+        false_negatives: share of captions to train on that fit another video of a batch of at most
+            64, for batches drawn by chance.
         bayes: share of the test captions for which the best scorer finds the video first, in
             percent.
     """
@@ -58,8 +58,8 @@ class SyntheticSummary:
             f"{self.folder}: {counts}.\n"
             f"A test caption fits {self.fit:.1f} test videos on average, its own among them.\n"
             f"{100 * self.false_negatives:.0f} % of the training captions fit another video of a "
-            f"batch of {_BATCH}.\n"
-            f"The best possible scorer finds {self.bayes:.1f} % of the test videos first.\n"
+            f"batch of at most {_BATCH}.\n"
+            f"The best possible scorer finds {self.bayes:.1f} % of test captions' videos first.\n"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -84,7 +84,6 @@ def write_dataset(
     _refuse_other(to, options)
     parts = generate(options)
     videos = [video for part in parts for video in part.videos]
-    progress = progress or Silent()
     try:
         (to / VIDEOS).mkdir(parents=True, exist_ok=True)
         files = {to / VIDEOS / f"{video.id}.mp4": video for video in videos}
@@ -93,19 +92,21 @@ def write_dataset(
         for number, (file, video) in enumerate(files.items(), start=1):
             frames = frames_of(video.scenes, np.random.default_rng(video.pixels))
             write_frames(file, list(frames), RATE)
-            progress.update("videos", number, len(files))
+            (progress or Silent()).update("videos", number, len(files))
         if not (to / FILE).exists():
             write_json(to / FILE, written(parts))  # last: all videos of such a dataset were written
     except OSError as error:
         raise SureshotError(f"{to} cannot be written: {reason_of(error)}.") from None
     train, _, test = parts
-    others = (truth_of(train).videos_that_fit - 1) / max(len(train.videos) - 1, 1)
+    others, fit = len(train.videos) - 1, truth_of(train).videos_that_fit[:, None] - 1
+    drawn = np.arange(min(_BATCH - 1, others))  # none of them twice
+    spared = np.maximum((others - fit - drawn) / (others - drawn), 0).prod(1)
     return SyntheticSummary(
         folder=to,
         videos=len(videos),
         captions=sum(len(part.captions) for part in parts),
         fit=float(truth_of(test).videos_that_fit.mean()),
-        false_negatives=float(np.mean(1 - (1 - others) ** (_BATCH - 1))),
+        false_negatives=float(np.mean(1 - spared)),
         bayes=best_recall(test),
     )
 
@@ -115,14 +116,13 @@ def best_recall(part: SyntheticSplit) -> float:
     bayes = truth_of(part).bayes
     own = np.array([caption.video for caption in part.captions])
     sought = bayes[np.arange(len(own)), own][:, None]
-    alike = (bayes == sought).sum(1)
-    return float(100 * np.mean(((bayes > sought).sum(1) == 0) / alike))
+    first = (bayes > sought).sum(1) == 0
+    return float(100 * np.mean(first / (bayes == sought).sum(1)))
 
 
 def _refuse_other(to: Path, options: SyntheticOptions) -> None:
     if (to / FILE).exists():
-        held = read_json(to / FILE).get("options")
-        if held != to_values(options):
+        if read_json(to / FILE).get("options") != to_values(options):
             raise SureshotError(
                 f"{to} holds a synthetic dataset with other options; name a new folder."
             )

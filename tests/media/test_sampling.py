@@ -8,7 +8,7 @@ from sureshot.errors import VideoError
 from sureshot.media.sampling import sample_frames
 from sureshot.media.sampling_rule import Sampling, sampled_numbers
 from sureshot.models.encoders.toy import COLOURS
-from tests.clips import coloured, film
+from tests.clips import coloured, film, greys
 
 
 def shown(frame: np.ndarray) -> str:
@@ -100,6 +100,18 @@ def test_a_rate_alone_gives_one_frame_a_second_where_there_are_few(numbered):
     assert numbers(numbered, 12, "spread", 1.0) == [0, 5, 10, 15, 20, 25, 30]
     assert numbers(numbered, 12, "spread", 1.0, start=2.0, end=4.9) == [10, 15, 20]
     assert numbers(numbered, 12, "spread", 0.01) == [0]
+    assert numbers(numbered, 12, "phase", 0.01) == [0]  # though it begins after the end
+    # Two fifths of a second after 0.2 s is not 0.6 s to the last bit.
+    assert numbers(numbered, 20, "spread", 2.5, start=0.2) == list(range(1, NUMBERED, 2))
+
+
+@pytest.mark.parametrize("rule", [Sampling(), Sampling("spread"), Sampling("head", 5.0)])
+def test_a_video_that_changes_its_size_midway_gives_as_many_frames(tmp_path, rule):
+    both = tmp_path / "both.ts"
+    parts = [film(tmp_path / f"{w}.ts", greys([w] * 15, (w, 48)), rate=5) for w in (64, 160)]
+    both.write_bytes(b"".join(part.read_bytes() for part in parts))
+    frames = sample_frames(both, 30, 24, sampling=rule)
+    assert [round(frame.mean() / 32) for frame in frames] == [2] * 15 + [5] * 15
 
 
 def test_what_is_drawn_is_drawn_anew_and_alike_from_alike_numbers(numbered):

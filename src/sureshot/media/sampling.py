@@ -14,7 +14,7 @@ from sureshot.media.frames import Frame
 from sureshot.media.sampling_rule import Sampling, sampled_numbers
 from sureshot.media.signature import FrameSize
 from sureshot.media.video import open_video
-from sureshot.media.windows import windows
+from sureshot.media.windows import fitted, windows
 
 _WHOLE = 1e9  # seconds: no video is cut
 _INSTANT = 1e-3  # seconds: times closer together are one
@@ -61,7 +61,7 @@ def sample_frames(
     if not images:
         where = "" if start is None and end is None else f" from {stretch[0]:g} to {stretch[1]:g} s"
         raise VideoError(f"holds no frame that can be decoded{where}")
-    return np.stack([image for image in images if image.shape == images[0].shape])
+    return np.stack([fitted(image, images[0]) for image in images])
 
 
 def _picked(

@@ -310,7 +310,7 @@ def _halve(scene: _Scene) -> tuple[_Scene, _Scene]:
     return first, replace(scene, start=middle, kept=late, follows=True)
 
 
-def _fitted(
+def fitted(
     image: UInt8[np.ndarray, "h w 3"], first: UInt8[np.ndarray, "height width 3"]
 ) -> UInt8[np.ndarray, "height width 3"]:
     """A picture in the size of the first one of its window: a stream may change its size midway."""
@@ -326,7 +326,7 @@ def _window(scene: _Scene, rule: _Rule) -> Window:
     rows = evenly(times, scene.start, scene.end, rule.samples)
     shown = [scene.kept[row].picture for row in rows]
     pictures = list(dict.fromkeys(shown))
-    images = [_fitted(p.image(rule.size), pictures[0].image(rule.size)) for p in pictures]
+    images = [fitted(p.image(rule.size), pictures[0].image(rule.size)) for p in pictures]
     number = np.array([pictures.index(picture) for picture in shown])
     return Window(
         start=scene.start,

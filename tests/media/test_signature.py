@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image, ImageEnhance
 
+from sureshot.media import signature as module
 from sureshot.media.discover import Source
-from sureshot.media.signature import shrunk, signature
+from sureshot.media.signature import Patterns, shrunk, signature
 from sureshot.media.video import open_video
 from tests.clips import film, patterns, similarity
 
@@ -53,6 +54,33 @@ def test_two_colours_are_not_two_others(originals):
         assert like == [float(one == other) for other in range(4)]
     swapped = [picture[..., ::-1] for picture in originals]
     assert similarity(signatures(originals), signatures(swapped)[None]) < [0.5]
+
+
+@pytest.mark.parametrize(("degrees", "alike"), [(0, 1.0), (30, 1.0), (45, 0.0), (90, 0.0)])
+def test_strong_colours_of_another_hue_make_another_picture(originals, degrees, alike):
+    marks = signatures(originals[:2])
+    for mark, turn in zip(marks, np.radians([0, degrees]), strict=True):
+        mark[:] = [
+            *marks[0][:256],
+            *[128 + 60 * np.cos(turn)] * 16,
+            *[128 + 60 * np.sin(turn)] * 16,
+        ]
+    assert similarity(marks[:1], marks[None, 1:]) == [alike]
+
+
+@pytest.mark.parametrize(("pairs", "at_once"), [(3, 4_000_000), (8192, 80)])
+def test_many_pictures_are_compared_in_parts_and_to_the_last_pixel(monkeypatch, pairs, at_once):
+    """Half of them are like others in each block of pixels, but not within these."""
+    monkeypatch.setattr(module, "_PAIRS", pairs)
+    monkeypatch.setattr(module, "_AT_ONCE", at_once)
+    marks = np.random.default_rng(0).integers(0, 256, (40, 1, 288), np.uint8)
+    marks[:, :, 256:] = 128
+    grey = marks[:20, 0, :256].reshape(20, 4, 4, 4, 4)  # rows, and columns, of blocks and in them
+    marks[20:, 0, :256] = grey[:, :, ::-1, :, ::-1].reshape(20, 256)
+    marks[30] = marks[3]
+    one, other = Patterns(marks).alike([3, 5, 30, 12, 25])
+    found = set(zip(one.tolist(), other.tolist(), strict=True))
+    assert found == {(n, n) for n in (3, 5, 30, 12, 25)} | {(3, 30), (30, 3)}
 
 
 def test_paler_and_stronger_colours_are_those_of_a_copy(originals):

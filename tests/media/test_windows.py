@@ -37,8 +37,9 @@ class Flat:
         return np.full((*self.shape, 3), self.colour, np.uint8)
 
 
-def cut(frames, longest=30.0, samples=12, scenes=True):
-    return list(windows(frames, longest=longest, samples=samples, size=4, scenes=scenes))
+def cut(frames, longest=30.0, samples=12, scenes=True, still=0.0):
+    cutting = {"longest": longest, "samples": samples, "size": 4, "scenes": scenes, "still": still}
+    return list(windows(frames, **cutting))
 
 
 def spans(found):
@@ -166,7 +167,7 @@ def test_samples_are_spread_evenly_after_a_long_first_frame():
 
 def test_frames_that_hardly_differ_share_the_picture_in_their_middle():
     # Of a scene that was faded in the first picture is a ghost of the one before it.
-    levels = [10] * 30 + list(range(10, 100, 18)) + [100] * 45
+    levels = [10] * 30 + list(range(10, 100, 7)) + [100] * 45
     frames = [Flat(number / 10, (level,) * 3) for number, level in enumerate(levels)]
     (window,) = windows(frames, longest=30.0, samples=12, size=4, scenes=False, still=16.0)
     shown = window.images[window.shown].mean((1, 2, 3))
@@ -225,6 +226,20 @@ def test_memory_does_not_grow_with_the_video():
     assert most <= 2 * (6 * 4 + 1) + 1
 
 
+def test_large_decoded_frames_do_not_wait_for_the_end_of_a_scene():
+    known, most = [], 0
+
+    def large():
+        nonlocal most
+        for number in range(300):
+            frame = Flat(number / 10, pixels=1 << 23)
+            known.append(weakref.ref(frame))
+            most = max(most, sum(one() is not None for one in known))
+            yield frame
+
+    assert len(cut(large())) == 1 and most < 12
+
+
 GAPS = st.sampled_from([0.0, 0.001, 0.04, 0.04, 0.1, 1 / 3, 1.0, 1.0, 2.0, 10.0, 45.0, 3600.0])
 VIDEOS = st.lists(st.tuples(GAPS, st.sampled_from(PLAIN)), min_size=1, max_size=80)
 
@@ -235,11 +250,12 @@ VIDEOS = st.lists(st.tuples(GAPS, st.sampled_from(PLAIN)), min_size=1, max_size=
     longest=st.sampled_from([1.0, 1.7, 3.0, 10.0, 30.0]),
     samples=st.integers(1, 12),
     scenes=st.booleans(),
+    still=st.sampled_from([0.0, 16.0]),
 )
-def test_windows_cover_any_video_in_order(video, first, longest, samples, scenes):
+def test_windows_cover_any_video_in_order(video, first, longest, samples, scenes, still):
     times = first + np.cumsum([0.0] + [gap for gap, _ in video[1:]])
     frames = [Flat(float(t), colour) for t, (_, colour) in zip(times, video, strict=True)]
-    found = cut(frames, longest, samples, scenes)
+    found = cut(frames, longest, samples, scenes, still)
     starts, ends = np.array([(w.start, w.end) for w in found]).T
     assert starts[0] == first
     assert (ends > starts).all() and (ends - starts <= longest + 1e-6).all()
@@ -250,7 +266,8 @@ def test_windows_cover_any_video_in_order(video, first, longest, samples, scenes
         assert 1 <= len(window.times) <= samples
         assert (np.diff(window.times) > 0).all()
         assert window.start <= window.times[0] and window.times[-1] < window.end
-        assert len(window.images) == len(window.signatures) == len(window.times)
+        assert len(window.shown) == len(window.signatures) == len(window.times)
+        assert len(window.images) == (max(window.shown) + 1 if still else len(window.times))
 
 
 # Real videos

@@ -10,6 +10,7 @@ from sureshot.errors import SureshotError
 from sureshot.models.layers.gaussian import Gaussian, kl_between, wasserstein2
 from sureshot.models.losses.debiased import (
     AMBIGUITY,
+    FITS,
     alignment,
     alignment_as_printed,
     known_eta,
@@ -88,6 +89,11 @@ def test_shuffling_keeps_the_numbers_and_the_diagonal():
 
 
 GAUSSIAN = Gaussian(torch.eye(3), torch.full((3, 3), 9.0))
+
+
+def test_a_video_that_a_caption_fits_is_no_negative_of_it():
+    fits = torch.tensor([[True, False], [True, True]])
+    assert known_eta({FITS: fits}).tolist() == [[0, 1], [0, 0]]
 
 
 def test_the_spread_of_a_text_goes_with_its_ambiguity_and_means_stay():

@@ -64,6 +64,7 @@ def test_steepness_and_offset_come_before_the_function(kind):
     similarity = noise(0, 3, 4).tanh()
     expected = evidence(20.0 * (similarity - 0.3), kind)
     assert torch.allclose(evidence(similarity, kind, kappa=20.0, offset=0.3), expected)
+    assert evidential(evidence(torch.eye(3), kind, kappa=1000.0)).isfinite()
 
 
 def test_labels_of_texts_hold_transposed_for_videos():

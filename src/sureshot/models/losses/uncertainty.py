@@ -332,8 +332,8 @@ def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) ->
 
     .. math:: \log \frac{2}{N (N-1)} \sum_{a < b} e^{-t \lVert z_a - z_b \rVert^2}
 
-    At most 0, which means that all are equal; 0 for fewer than two samples. The samples are those
-    of all items of both sides together, commonly of unit length.
+    At most 0, which means that all are equal. The samples are those of all items of both sides
+    together, so two at least, commonly of unit length.
 
     References:
         DUQ, supplement, eq. F; PCME, Chun et al. 2021, which gives it the weight 10.
@@ -343,7 +343,5 @@ def uniformity(samples: Float[Tensor, "samples dim"], steepness: float = 2.0) ->
         nothing else would hold those together. Here it runs over all pairs of samples.
     """
     count = len(samples)
-    if count < 2:
-        return samples.sum() * 0
     apart = torch.pdist(samples).square()
     return (-steepness * apart).logsumexp(0) - math.log(count * (count - 1) / 2)

@@ -101,9 +101,10 @@ def test_relevant_ranks_count_what_is_not_relevant_and_scores_higher(case, seed)
     assert (relevant_ranks(scores, own) == text_ranks(scores, owner)).all()
 
 
-def test_a_query_without_anything_relevant_is_refused():
+@pytest.mark.parametrize("relevant", [[[True, False], [False, False]], [[True, True]]])
+def test_a_query_without_anything_relevant_is_refused(relevant):
     with pytest.raises(SureshotError, match="needs a relevant candidate"):
-        relevant_ranks(np.eye(2), np.array([[True, False], [False, False]]))
+        relevant_ranks(np.eye(2), np.array(relevant))
 
 
 def test_scores_that_differ_in_the_last_bit_do_not_tie():
@@ -116,9 +117,11 @@ def test_scores_that_differ_in_the_last_bit_do_not_tie():
 def test_nan_is_refused_by_row_wherever_it_stands():
     similarity = np.zeros((4, 3))
     similarity[2, 1] = similarity[3, 0] = np.nan
-    for ranked in (text_ranks, video_ranks):
+    own = np.zeros(4, int)
+    relevant = np.ones((4, 3), bool)
+    for ranked, known in ((text_ranks, own), (video_ranks, own), (relevant_ranks, relevant)):
         with pytest.raises(SureshotError, match=r"row 2 with column 1 is NaN \(2 of 4"):
-            ranked(similarity, np.zeros(4, int))
+            ranked(similarity, known)
 
 
 @pytest.mark.parametrize("owner", [[0, 1], [0, 1, 3], [0, -1, 0]])

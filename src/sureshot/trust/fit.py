@@ -389,7 +389,7 @@ def _depths(cases: _Cases) -> tuple[Depths, ...]:
             if len(depth) > _KEPT:  # the same distribution in fewer numbers, rounded outwards
                 share = np.cumsum(weight) / weight.sum()
                 steps = np.arange(1, _KEPT + 1) / _KEPT
-                depth = depth[np.minimum(np.searchsorted(share, steps - 1e-9), len(depth) - 1)]
+                depth = depth[np.searchsorted(share, steps - 1e-9)]
                 weight = np.full(_KEPT, len(count) / _KEPT)
             found.append(Depths.of(depth, weight, videos=size, few=few))
     return tuple(found)

@@ -1,6 +1,7 @@
 """A card beside an index or a model: when it is used, and what it says of real answers."""
 
 import html
+import itertools
 import json
 import re
 import shutil
@@ -16,6 +17,7 @@ from sureshot.files import CARD
 from sureshot.library.calibration import _judged
 from sureshot.library.confidence import find_card, judged
 from sureshot.library.labels import JudgedMoment, Label
+from sureshot.library.ranking import Moment
 from sureshot.library.results import Answer, FrameScore, Hit
 from sureshot.library.search import open_index
 from sureshot.models.encoders import load_encoder
@@ -88,18 +90,13 @@ def test_who_knows_that_it_is_there_gets_other_numbers(place, card):
             searcher.search("red", prior=prior)
 
 
-@pytest.mark.parametrize("query", ["red", "white and black", "a purple elephant"])
-def test_a_hit_has_the_same_percentage_in_every_answer(place, card, query):
+def test_a_hit_has_the_same_percentage_in_every_answer(place, card):
     searcher = beside(place, card)
     said: dict[tuple[Path, float, float], set[float | None]] = {}
-    for k in (1, 2, 5, 50):
-        for per_video in (1, 3, 9):
-            for merge_copies in (True, False):
-                answer = searcher.search(
-                    query, limit=k, per_video=per_video, merge_copies=merge_copies
-                )
-                for hit in answer:
-                    said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.probability)
+    for k, per_video, merge in itertools.product((1, 3, 50), (1, 9), (True, False)):
+        options = {"limit": k, "per_video": per_video, "merge_copies": merge}
+        for hit in searcher.search("white and black", **options):
+            said.setdefault((hit.path, hit.start, hit.end), set()).add(hit.probability)
     assert said and {len(values) for values in said.values()} == {1}
 
 
@@ -243,6 +240,22 @@ def test_who_names_one_of_two_copies_means_the_one_that_is_shown_too(place, card
         known = _judged(label, *next(searcher.rivals([label.query])))
         shown = known.scores == moment.score
         assert known.right[shown].max() == 1 and known.present
+
+
+def test_a_video_that_is_right_at_no_given_time_is_its_best_moment_and_a_time_is_any_piece():
+    one, other = Path("/1.mp4"), Path("/2.mp4")
+
+    def moment(path, start, pieces=()):
+        return Moment(path, 0, [0], start, start + 2, 0.5, pieces=[*pieces])
+
+    moments = [moment(one, 0), moment(other, 0), moment(one, 10, [moment(one, 30)])]
+    for right, judged_as in (
+        ([1, -1, -1], JudgedMoment(one, True)),
+        ([-1, -1, 1], JudgedMoment(one, True, 30.5, 31)),
+        ([-1, -1, 0], JudgedMoment(one, False, 11, 20)),
+    ):
+        label = Label("red", (judged_as,))
+        assert _judged(label, moments, QueryContext()).right.tolist() == right
 
 
 def test_a_hit_further_down_than_any_rival_has_the_percentage_of_the_last(card):

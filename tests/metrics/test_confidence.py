@@ -1,4 +1,4 @@
-"""How confidences order queries, against slow counting and scikit-learn."""
+"""How confidences order queries, against slow counting."""
 
 import itertools
 import math

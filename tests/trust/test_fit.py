@@ -327,7 +327,10 @@ def done() -> Calibrated:
 def test_it_prints_what_the_labels_gave(done: Calibrated, tmp_path: Path) -> None:
     lines = repr(done.saved(tmp_path / "card.json")).splitlines()
     assert lines[0].endswith("(mine), 3 more with nothing right here; 200 videos searched.")
-    assert lines[-1] == f"Card: {tmp_path / 'card.json'}"
+    assert (
+        lines[-1] == f"Card: {tmp_path / 'card.json'}"
+        and "no answer is called sure" not in lines[-2]
+    )
     values = replace(done, not_found=2, left_out=1).to_dict()
     counts = ("gallery", "absent", "not_found", "left_out", "prior")
     assert [values[name] for name in counts] == [200, 3, 2, 1, 0.5]

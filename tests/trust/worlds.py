@@ -37,7 +37,7 @@ class World:
         return fit_card([labelled(self.scores, self.relevant, self.video, about)], **more)
 
 
-def world(seed=0, videos=600, captions=1, noise=1.0, blind=False) -> World:
+def world(seed=0, videos=600, captions=1, noise=1.0) -> World:
     """A world where a fifth of the texts describe a whole scene, relevant to all its videos.
 
     The videos lie in scenes of about four, these in topics. A text is its video's (or its scene's)
@@ -48,7 +48,6 @@ def world(seed=0, videos=600, captions=1, noise=1.0, blind=False) -> World:
         videos: in the gallery.
         captions: texts a video.
         noise: scale of the length of the noise.
-        blind: texts that know nothing of their videos.
     """
     rng = np.random.default_rng(seed)
     topics = rng.normal(size=(12, DIM))
@@ -60,7 +59,7 @@ def world(seed=0, videos=600, captions=1, noise=1.0, blind=False) -> World:
     generic = rng.random(len(own)) < 0.2
     aim = np.where(generic[:, None], scenes[scene[own]], vectors[own])
     length = noise * rng.uniform(0.5, 4.5, len(own))[:, None]
-    texts = aim * (not blind) + length * rng.normal(size=aim.shape)
+    texts = aim + length * rng.normal(size=aim.shape)
     texts /= np.linalg.norm(texts, axis=1, keepdims=True)
     vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
     relevant = np.where(

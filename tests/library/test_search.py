@@ -18,7 +18,7 @@ import sureshot
 from sureshot.errors import QueryError, StoreError, VideoError
 from sureshot.library import describe, ranking
 from sureshot.library.search import Sentences, asked_windows, open_index
-from sureshot.models.encoders.toy import COLOURS, TinyEncoder
+from sureshot.models.encoders.toy import TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from tests.clips import blocks, coloured, film
@@ -286,9 +286,11 @@ def test_more_like_one_time_of_a_video_is_looked_for_in_the_rest_of_it_too(tmp_p
     path = coloured(tmp_path / "film.mp4", colours, seconds=4, rate=5)
     index(str(tmp_path / "index"), path)
     film = open_index(tmp_path / "index")
-    answer = film.like(path, at=9.0)
-    assert found(answer)[0] == ("film", 0.0, pytest.approx(4, abs=0.3))
-    assert not any(hit.start <= 9 <= hit.end for hit in answer)
+    for at, first in ((0.0, 8), (9.0, 0)):
+        answer = film.like(path, at=at)
+        near = pytest.approx(first, abs=0.3), pytest.approx(first + 4, abs=0.3)
+        assert found(answer)[0] == ("film", *near)
+        assert not any(hit.start <= at <= hit.end for hit in answer)
     assert found(film.like(path, at=9.0, per_video=1)) == found(answer)[:1]
     assert len(film.like(path)) == 0
 
@@ -534,8 +536,9 @@ def test_a_time_chooses_the_window_on_screen(library):
 
 def test_a_long_video_is_looked_at_evenly(library, tmp_path):
     assert len(asked(library, library.videos / "scenes.mp4").frames) == 6
-    path = coloured(tmp_path / "long.mp4", [*COLOURS] * 4, seconds=2, rate=5)
-    assert len(asked(library, path).frames) == 24
+    path = coloured(tmp_path / "long.mp4", ["red", "green"] * 15 + ["blue"], seconds=2, rate=5)
+    frames, (blue,) = asked(library, path).frames, TinyEncoder().encode_texts(["blue"]).sentence
+    assert len(frames) == 24 and (frames[-1] @ blue).max() > 0.9 > (frames[:-1] @ blue).max()
 
 
 @pytest.mark.parametrize("suffix, codec", [("mp4", "libx264"), ("ts", "mpeg2video")])

@@ -10,7 +10,7 @@ import av
 import pytest
 
 from sureshot.errors import ArgumentError, QueryError, StoreError
-from sureshot.library.catalog import has_index, remove, reset, status
+from sureshot.library.catalog import remove, reset, status
 from sureshot.library.search import open_index
 from sureshot.library.video_list import VideoFilter, video_values
 from sureshot.library.video_list import videos as listed
@@ -53,12 +53,6 @@ def test_status_says_all_else_where_no_card_may_be_looked_at(db, monkeypatch):
     monkeypatch.setenv("XDG_DATA_HOME", f"/{'x' * 300}")
     contents = status(db)
     assert contents.videos == 2 and "not calibrated" in contents.status
-
-
-def test_there_is_no_status_of_no_index(tmp_path):
-    assert not has_index(tmp_path / "none")
-    with pytest.raises(StoreError, match="There is no index at"):
-        status(tmp_path / "none")
 
 
 def test_status_tells_of_lost_windows_and_of_damaged_rows(db, videos):

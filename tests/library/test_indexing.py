@@ -1,10 +1,8 @@
 """An index follows its folders: nothing is done twice, nothing is lost, whatever ends a run."""
 
 import os
-import random
 import shutil
 import signal
-import time
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -628,27 +626,6 @@ def test_a_run_killed_before_any_commit_is_made_good_by_the_next(
         done = now
     assert processes.finish(processes.start(processes.index, tmp_path / "index", [clips])) == [0]
     assert contents(tmp_path / "index") == whole
-
-
-def test_runs_killed_at_any_moment_are_made_good_by_the_next(
-    clips: Path, whole: tuple[list, ...], tmp_path: Path
-) -> None:
-    draw, place = random.Random(0), tmp_path / "index"
-    store, done = make_store(place), set()
-    for _ in range(5):
-        worker = processes.start(processes.index, place, [clips])
-        until = time.monotonic() + 10
-        if draw.random() < 0.7:  # once it is well under way
-            while len(store.videos()) == len(done) < CLIPS and time.monotonic() < until:
-                time.sleep(0.002)
-        time.sleep(draw.uniform(0, 0.1))
-        worker.kill()
-        processes.finish(worker)
-        now = {r.path for r in store.videos()}
-        assert now >= done
-        done = now
-    assert processes.finish(processes.start(processes.index, place, [clips])) == [0]
-    assert contents(place) == whole
 
 
 @pytest.mark.parametrize("together", [True, False])

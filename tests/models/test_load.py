@@ -373,15 +373,6 @@ def duq(tmp_path: Path, videos_retriever: Path) -> tuple[str, Path]:
     return str(tmp_path / "db"), model
 
 
-def test_a_query_by_another_model_is_refused(duq, tmp_path):
-    db, model = duq
-    other = saved(tmp_path / "other", "duq", "linear", seed=1)
-    with pytest.raises(StoreError, match=rf"by the model '{model}', not by '{other}'.*--model"):
-        open_index(db, model=str(other))
-    with pytest.raises(StoreError, match=rf"by the model '{model}', not by 'tiny'"):
-        open_index(db, model="tiny")
-
-
 def test_a_model_that_was_trained_again_in_its_place_is_another_version(duq):
     db, model = duq
     saved(model, "duq", "linear", seed=1)

@@ -312,15 +312,6 @@ def test_a_damaged_file_of_the_cache_is_made_again(
     assert not list(tmp_path.rglob("*.partial"))
 
 
-@pytest.mark.parametrize("suffix", [".png", ".webp", ".jpg", ".bmp"])
-def test_a_photo_is_a_video_of_one_frame(tmp_path: Path, suffix: str) -> None:
-    path = tmp_path / f"photo{suffix}"
-    Image.new("RGB", (60, 40), COLOURS["magenta"]).save(path)
-    (video,) = extract(split_of(Item("photo", path)), TinyEncoder(), cache=tmp_path).videos
-    assert video.frames.shape == (1, TinyEncoder.dim)
-    assert seen(video) == ["magenta"]
-
-
 def test_a_folder_of_numbered_frames_is_a_video(tmp_path: Path) -> None:
     folder = tmp_path / "frames"
     folder.mkdir()

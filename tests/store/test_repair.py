@@ -14,7 +14,7 @@ import pytest
 from sureshot.errors import StoreError
 from sureshot.store.index import Store
 from sureshot.store.locks import LOCKS
-from sureshot.store.repair import delete_index, leftovers, tidy
+from sureshot.store.repair import leftovers, tidy
 from sureshot.store.tables import Tables
 from tests import processes
 from tests.encoded import contents, fail, flipped, make_store, random_windows, record
@@ -180,8 +180,3 @@ def test_what_kills_leave_is_cleared_but_not_what_is_being_made(store: Store) ->
     tidy(store.location, at_once=True)
     assert {path.name for path in place.iterdir()} == kept
     assert leftovers("s3://bucket/index") == []
-
-
-def test_a_storage_other_than_s3_is_not_deleted() -> None:
-    with pytest.raises(StoreError, match="tools of that storage"):
-        delete_index("gs://bucket/index")

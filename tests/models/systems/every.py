@@ -128,7 +128,7 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 # One form for each way through the code; the others are tried by ``-m slow`` and `make shapes`.
-_CORE = {
+CORE = {
     *known_systems(),
     "clip4clip transformer",
     *("duq paper distance=boundary", "duq paper without text", "duq control"),
@@ -147,7 +147,7 @@ _CORE = {
 }
 every = pytest.mark.parametrize(
     "form",
-    [form if form in _CORE else pytest.param(form, marks=pytest.mark.slow) for form in FORMS],
+    [form if form in CORE else pytest.param(form, marks=pytest.mark.slow) for form in FORMS],
 )
 every_form = pytest.mark.parametrize("form", FORMS)
 

@@ -136,6 +136,8 @@ def test_a_file_of_the_same_size_and_time_is_not_even_read(store: Store, library
         os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     result, decoded = run(store, library)
     assert (result.unchanged, decoded) == (3, 0)
+    result, _ = run(store, library, force=True)
+    assert len(result.failed) == 3 and store.count() == 0
 
 
 def test_a_touched_file_is_not_encoded_again_and_is_known_from_then_on(

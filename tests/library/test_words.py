@@ -1,10 +1,7 @@
 """Words of videos: read with them, found at their time, and one row with what is shown then."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -265,19 +262,6 @@ def test_a_line_steers_no_terminal(tmp_path):
 def test_unknown_words_are_refused(run):
     with pytest.raises(ArgumentError, match="some"):
         run(words="some")
-
-
-def test_searching_an_index_without_lines_opens_and_loads_nothing_for_them(tmp_path, run):
-    run(words="none")
-    code = (
-        "import sys, sureshot\n"
-        f"sureshot.open_index({str(tmp_path / 'db')!r}).search('red')\n"
-        "print('sureshot.models.encoders.minilm' in sys.modules, 'av' in sys.modules)"
-    )
-    ran = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, env=os.environ
-    )
-    assert ran.stdout.split() == ["False", "False"], ran.stderr
 
 
 def test_a_picture_keeps_its_own_percentage_and_a_note_on_a_word_that_is_said_is_dropped(

@@ -61,6 +61,7 @@ def test_raw_lines_come_first_and_are_the_scores_as_they_are():
     text = found.text()
     for block in (part for part in text.split("\n\n") if part.startswith(("text →", "video →"))):
         assert block.splitlines()[2].startswith("raw ")
+        assert ("QB-Norm" in block) == block.startswith("text →")
 
 
 @pytest.mark.parametrize("scale", [None, 5.0])
@@ -140,6 +141,14 @@ def test_the_published_sizes_are_no_proof_and_it_says_so():
         map(len, found.matches.values())
     )
     assert found.raw[0].recall.r1 < 2
+
+
+def test_printed_rows_that_do_not_compare_may_be_left_out_and_are_counted():
+    every = made(dataset="MSR-VTT", against=["DUQ"])
+    some = made(dataset="MSR-VTT", against=["DUQ"], comparable=True)
+    count = sum(map(len, every.matches.values()))
+    assert (every.left_out, some.left_out) == (0, count) and not any(some.matches.values())
+    assert f"{count} printed rows of another split" in some.text()
 
 
 def test_printed_rows_need_a_known_method():

@@ -281,7 +281,6 @@ def test_moments_agree_with_the_rule_applied_one_window_at_a_time(videos):
     "wrong",
     [
         {"limit": 0},
-        {"limit": -3},
         {"per_video": 0},
         {"coverage": 1.0},
         {"coverage": 0.0},

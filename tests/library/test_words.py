@@ -300,18 +300,6 @@ def test_a_sentence_that_is_said_describes_a_video_best(tmp_path, videos, run):
     assert not any(one.lines for one in shown)
 
 
-@pytest.mark.parametrize("query, first", [("a car", False), ("swordfish", True)])
-def test_an_everyday_word_asks_for_pictures_though_a_line_has_it(
-    tmp_path, videos, run, query, first
-):
-    (videos / "film.en.srt").write_text(
-        SRT.replace("We meet at the station at noon", "a red car drives down the road")
-    )
-    run()
-    said = [hit for hit in search(tmp_path, query) if hit.source == "subtitles"]
-    assert bool(said and said[0].rank == 1 and said[0].probability > 0.5) == first
-
-
 @pytest.mark.parametrize(
     "query, videos_of", [("cars", 2), ("car drives", 1), ("drives car", 0), ("a car in space", 0)]
 )

@@ -78,6 +78,7 @@ def test_words_are_found_at_their_time_and_named(tmp_path, run, query, start, te
     assert hit.path.name == "film.mp4" and hit.source == "subtitles"
     assert hit.peak == pytest.approx(start, abs=0.5)
     assert hit.lines[0].text == text and hit.lines[0].language == "en"
+    assert {*hit.lines[0].words} <= {"password", "swordfish", "meet", "station"}
     assert hit.lines[0].said.endswith(f'said in the subtitles: "{text}"')
     kept = hit.to_dict()
     assert kept["source"] == "subtitles" and kept["lines"][0]["text"] == text
@@ -177,6 +178,8 @@ def test_lines_that_are_said_while_the_last_picture_stands_still_are_found(tmp_p
     run()
     answer = search(tmp_path, '"any questions"')
     assert (answer[0].start, answer[0].end) == pytest.approx((7.0, 8.5))
+    here = [search(tmp_path, "are there any questions", limit=n).present for n in (1, 10)]
+    assert here[0] == here[1] < 1
     clip = library.export(answer, tmp_path / "out").written[0]
     assert watch(clip)[0][2] == pytest.approx(3.9, abs=0.04)
 
@@ -473,6 +476,8 @@ def test_how_often_searches_are_for_what_is_there_counts_for_words_too(tmp_path,
     plain = search(tmp_path, "what was the password?")[0].probability
     monkeypatch.setenv("SURESHOT_PRIOR", "90%")
     assert search(tmp_path, "what was the password?")[0].probability == given > plain
+    # Pictures may have what is there as surely.
+    assert search(tmp_path, "what was the password?", prior=0.999)[0].probability == given
 
 
 def test_a_list_covers_what_is_there_as_often_as_it_says():

@@ -558,7 +558,7 @@ def _with_confidence(
         rows: the best moments, ten at least where there are so many.
     """
     prior = 0.5 if asked.prior is None else asked.prior
-    unknown = prior if any(hit.frames for hit in answer.hits) else 0.0
+    unknown = prior if any(row.hit.frames for row in rows) else 0.0
     present = _either(unknown if answer.present is None else answer.present, said)
     plausible = _plausible(rows, asked.coverage * present, answer.present)
     known = answer.confidence or Confidence(

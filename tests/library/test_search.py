@@ -18,7 +18,7 @@ import sureshot
 from sureshot.errors import QueryError, StoreError, VideoError
 from sureshot.library import describe, ranking
 from sureshot.library.search import Sentences, asked_windows, open_index
-from sureshot.models.encoders.toy import TinyEncoder
+from sureshot.models.encoders.toy import COLOURS, TinyEncoder
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from tests.clips import blocks, coloured, film

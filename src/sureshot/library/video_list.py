@@ -114,7 +114,8 @@ def _day(day: date | str | None, name: str) -> date | None:
         month = first.month if "-" in day else 12
         return date(first.year, month, monthrange(first.year, month)[1])
     except (TypeError, ValueError):
-        wrong = f"{option(name)} is {plain(str(day))!r}, which is no date"
+        shown = plain(day) if isinstance(day, str) else day
+        wrong = f"{option(name)} is {shown!r}, which is no date"
         raise ArgumentError(f"{wrong}; write it as 2024-05-31, 2024-05 or 2024.") from None
 
 

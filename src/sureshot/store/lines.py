@@ -217,10 +217,14 @@ class Lines:
         return [f"Words in {videos} are not what was written."]
 
     def write(self, read: Sequence[WordsRead]) -> None:
-        """Store what was read, in place of what the same sources gave; all of it or nothing."""
+        """Store what was read, in place of what the same sources gave; all of it or nothing.
+
+        What was read of videos that others have removed meanwhile is left out.
+        """
         with as_store_error(self._tables.location, "write to"), write_lock(self._tables.location):
             self._tables.create_lines(self._header)
-            self._replace(read)
+            indexed = self._indexed()
+            self._replace([one for one in read if one.video.id in indexed])
 
     def copy(self, copies: Sequence[tuple[VideoRecord, VideoRecord]]) -> None:
         """Give videos the lines of others with the same content; the caller has the write lock.
@@ -243,12 +247,15 @@ class Lines:
             return table.to_table(columns=["video"], filter=old)
 
         found = self._tables.use("lines", act).column("video").to_pylist()
-        indexed = {"columns": ["id"], "filter": "windows > 0"}
-        known = self._tables.use("videos", lambda table: table.to_table(**indexed))["id"]
-        orphans = sorted(set(found) - set(texts_of(known)))
+        orphans = sorted(set(found) - self._indexed())
         for first in range(0, len(orphans), _AT_ONCE):
             ids = id_list(orphans[first : first + _AT_ONCE])
             self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")
+
+    def _indexed(self) -> set[str]:
+        indexed = {"columns": ["id"], "filter": "windows > 0"}
+        known = self._tables.use("videos", lambda table: table.to_table(**indexed))
+        return set(texts_of(known["id"]))
 
     def _replace(self, read: Sequence[WordsRead]) -> None:
         if not read:

@@ -63,6 +63,20 @@ def test_tables_come_in_the_ways_that_programs_write_them(tmp_path, text):
     assert read_labels(file(tmp_path, text)) == [label("a goal, late", ["a.mp4"], complete=True)]
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "query,video\ngoals,s3://films/goal.mp4\n",
+        '{"query": "goals", "moments": [{"video": "s3://films/goal.mp4", "right": true}]}\n',
+    ],
+)
+def test_an_address_of_object_storage_stays_one(tmp_path, text):
+    path = tmp_path / ("judged.csv" if text.startswith("query") else "judged.jsonl")
+    path.write_text(text)
+    (label,) = read_labels(path)
+    assert list(map(str, label.relevant)) == ["s3://films/goal.mp4"]
+
+
 def test_lines_of_json_say_what_was_looked_at(tmp_path):
     right, wrong = {"video": "a.mp4", "right": True}, {"video": "b.mp4", "right": False}
     lines = [

@@ -284,7 +284,8 @@ def _of_row(row: dict[str | None, Any]) -> Label:
             ) from None
         if not times[0] < times[1]:
             raise ValueError(f"the moment ends at {end}, before it starts at {start}")
-    return Label(_query(query), (JudgedMoment(Path(video), True, *times),), complete=True)
+    moment = JudgedMoment(object_path(video) or Path(video), True, *times)
+    return Label(_query(query), (moment,), complete=True)
 
 
 def _of_line(line: str) -> Label:
@@ -327,7 +328,7 @@ def _moment(value: Any) -> JudgedMoment:
         whole = {"start", "end"}.isdisjoint(value) or {"start", "end"} <= value.keys()
         if kinds and video.strip() and isinstance(digest, str) and whole and 0 <= start < end:
             return JudgedMoment(
-                video=Path(video),
+                video=object_path(video) or Path(video),
                 right=right,
                 start=float(start),
                 end=float(end),

@@ -47,7 +47,9 @@ class Bucket:
         sent: bytes of bodies that were sent so far.
         fault: decides what becomes of a request: ``503``, ``403`` and the like refuse it, ``cut``
             ends the connection midway, ``drop`` before a word, ``slow`` answers after a second,
-            ``untagged`` without an ETag.
+            ``untagged`` without an ETag, ``loose`` as rclone does: without quotes around the ETags
+            of a listing, with the checksum of the whole object next to a part of it, and whatever
+            the condition is.
         delay: seconds before each answer, as a storage far away has them.
     """
 
@@ -100,6 +102,8 @@ class _Proxy(BaseHTTPRequestHandler):
         if fault and fault.isdigit():
             self._send(int(fault), {}, b"<Error><Code>Code%s</Code></Error>" % fault.encode())
             return
+        if fault == "loose":
+            del self.headers["If-Match"]
         onward = http.client.HTTPConnection(*self.behind)
         onward.request(self.command, self.path, body, dict(self.headers))
         answer = onward.getresponse()
@@ -108,6 +112,9 @@ class _Proxy(BaseHTTPRequestHandler):
         if fault == "untagged":
             headers = {k: v for k, v in headers.items() if k.lower() != "etag"}
             data = re.sub(rb"<ETag>[^<]*</ETag>", b"", data)
+        if fault == "loose":
+            data = data.replace(b"&quot;", b"")
+            headers["x-amz-checksum-crc32"] = "vc6LVw=="
         if self.command == "HEAD":
             headers["Content-Length"] = answer.getheader("Content-Length", "0")
         self._send(answer.status, headers, data, cut=fault == "cut")

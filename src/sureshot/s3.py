@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import Any
 
+from sureshot.errors import install_command
+
 SCHEME = "s3://"
 _ROOT = SCHEME.rstrip("/")
 _CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
@@ -169,14 +171,14 @@ def _connect(process: int, environment: tuple[tuple[str, str], ...]) -> tuple[An
         import botocore.session
         from botocore.config import Config
     except ImportError:
-        raise OSError(
-            errno.ENOSYS, "addresses of object storage need: pip install 'botocore>=1.36,<2'"
-        ) from None
+        raise OSError(errno.ENOSYS, f"object storage needs: {install_command('s3')}") from None
     config = Config(
         connect_timeout=_CONNECT,
         read_timeout=_ANSWER,
         retries={"mode": "standard", "total_max_attempts": _TRIES},
         max_pool_connections=_CONNECTIONS,
+        # Some storages send the checksum of the whole object with a range of it.
+        response_checksum_validation="when_required",
         user_agent_extra="sureshot",
     )
     try:
@@ -362,7 +364,10 @@ class ObjectPath(PosixPath):
                 time.sleep(_PAUSE * 2 ** (_TRIES - left))
                 continue
             size = int(answer.get("ContentRange", f"/{len(data)}").rpartition("/")[2])
-            return data, _described(self.key, size, answer)
+            found = _described(self.key, size, answer)
+            if etag and found.etag != etag:  # some storages overlook the condition
+                raise OSError(*_KNOWN["PreconditionFailed"], str(self))
+            return data, found
         raise AssertionError("the last try returns or raises")
 
     def write_bytes(self, data: Any, instead_of: str | None = None) -> int:
@@ -444,6 +449,7 @@ class ObjectPath(PosixPath):
 
 def _described(key: str, size: int, answer: dict[str, Any]) -> StoredObject:
     etag = str(answer.get("ETag", ""))
+    etag = f'"{etag}"' if etag and '"' not in etag else etag  # some listings leave these out
     part = int(hashlib.sha256(etag.encode()).hexdigest()[:12], 16) % _SECOND
     seconds = int(answer["LastModified"].timestamp())
     return StoredObject(key=key, size=size, mtime_ns=seconds * _SECOND + part, etag=etag)

@@ -458,7 +458,7 @@ def _show(
     if explain is not None:
         from sureshot.library.clips import draw_hits
 
-        draw_hits(answer, explain, title="".join(answer.verdict))
+        explain = draw_hits(answer, explain, title="".join(answer.verdict))
     _print([answer], as_json, dated)
     if explain is not None:
         err.print(f"Contact sheet: {plain(explain)}")

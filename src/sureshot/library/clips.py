@@ -353,10 +353,10 @@ def shown(path: Path, at: float, side: int, rate: float) -> UInt8[np.ndarray, "h
         return frames_at(path, [at], side=side, rate=rate)[0]
 
 
-def draw_hits(answer: Answer, target: Path, *, title: str = "") -> None:
+def draw_hits(answer: Answer, target: Path, *, title: str = "") -> Path:
     """Draw the `sheet_row` of each hit into a PNG; ``title`` is the line below the query."""
     note = title if answer.hits else " ".join(answer.warnings)
-    save_sheet(contact_sheet(answer.query, [*map(sheet_row, answer)], note), expand(target))
+    return save_sheet(contact_sheet(answer.query, [*map(sheet_row, answer)], note), expand(target))
 
 
 def sheet_row(hit: Hit) -> SheetRow:

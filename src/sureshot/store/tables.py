@@ -667,7 +667,8 @@ def _fix(error: Exception, location: str, doing: str) -> str:
 
 def _first_line(error: Exception) -> str:
     """Lance's messages go on with the place in its source; the first sentence is enough."""
-    return str(error).split("\n")[0].split(", /")[0].strip().rstrip(".")[:300] or repr(error)
+    text = re.sub(r"^\[Errno \d+\] |: 's3://.*'$", "", str(error).split("\n")[0])
+    return text.split(", /")[0].strip().rstrip(".")[:300] or repr(error)
 
 
 @contextlib.contextmanager

@@ -46,10 +46,10 @@ class Bucket:
         asked: requests so far.
         sent: bytes of bodies that were sent so far.
         fault: decides what becomes of a request: ``503``, ``403`` and the like refuse it, ``cut``
-            ends the connection midway, ``drop`` before a word, ``slow`` answers after a second,
-            ``untagged`` without an ETag, ``loose`` as rclone does: without quotes around the ETags
-            of a listing, with the checksum of the whole object next to a part of it, and whatever
-            the condition is.
+            ends the connection midway, ``drop`` before a word, ``lost`` after the request is done,
+            ``slow`` answers after a second, ``untagged`` without an ETag, ``loose`` as rclone does:
+            without quotes around the ETags of a listing, with the checksum of the whole object next
+            to a part of it, and whatever the condition is.
         delay: seconds before each answer, as a storage far away has them.
     """
 
@@ -108,6 +108,9 @@ class _Proxy(BaseHTTPRequestHandler):
         onward.request(self.command, self.path, body, dict(self.headers))
         answer = onward.getresponse()
         data = answer.read()
+        if fault == "lost":
+            self.close_connection = True
+            return
         headers = {k: v for k, v in answer.getheaders() if k.lower() not in _OURS}
         if fault == "untagged":
             headers = {k: v for k, v in headers.items() if k.lower() != "etag"}

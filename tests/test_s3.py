@@ -126,7 +126,7 @@ def test_what_is_missing_here_is_named(bucket: Bucket, monkeypatch) -> None:
     with monkeypatch.context() as patch:
         patch.setenv("AWS_NEW", "1")  # another environment, hence another client
         patch.setattr(builtins, "__import__", missing)
-        with pytest.raises(OSError, match=r"object storage needs: .*install '.*(botocore|s3)"):
+        with pytest.raises(OSError, match=r"object storage needs: .*install .*'.*(botocore|s3)"):
             at("a").look()
     with monkeypatch.context() as patch:
         patch.setattr(s3, "_TRIES", 1)
@@ -316,6 +316,14 @@ def test_lines_of_several_writers_are_all_kept(bucket: Bucket) -> None:
     for writer in range(3):
         mine = [line for line in lines if line.startswith(f"{writer} ")]
         assert mine == [f"{writer} {n}" for n in range(5)]
+
+
+def test_a_line_is_added_once_though_the_answer_is_lost(bucket: Bucket) -> None:
+    append_line(at("judged.jsonl"), "one\n")
+    turns = itertools.chain(["lost"], itertools.repeat(None))
+    bucket.fault = lambda asked: next(turns) if asked.method == "PUT" else None
+    append_line(at("judged.jsonl"), "two\n")
+    assert at("judged.jsonl").read_text() == "one\ntwo\n"
 
 
 def test_an_address_keeps_its_form_and_its_relatives() -> None:

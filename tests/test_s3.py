@@ -104,6 +104,17 @@ def test_503_and_cut_bodies_are_tried_again_but_not_for_ever(bucket: Bucket, mon
         at("a").read_bytes()
 
 
+def test_many_objects_are_deleted_where_a_storage_knows_no_list_of_them(bucket: Bucket) -> None:
+    for number in range(40):
+        bucket.put(f"a/{number}", b"1")
+    bucket.fault = lambda asked: "501" if asked.method == "POST" else None
+    at("a").delete([*bucket.keys("a/"), "a/none"])
+    assert not bucket.keys("a/")
+    bucket.fault = lambda asked: "403"
+    with pytest.raises(PermissionError, match="access is denied"):
+        at("a").delete(["a/1"])
+
+
 def test_neither_rights_nor_a_bucket_nor_an_object(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError):
         at("none").look()

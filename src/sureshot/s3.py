@@ -16,6 +16,7 @@ import time
 import urllib.parse
 import zlib
 from collections.abc import Generator, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path, PosixPath
 from typing import Any
@@ -27,7 +28,6 @@ _ROOT = SCHEME.rstrip("/")
 _CONNECT, _ANSWER = 5, 15  # seconds that a connection, and the next bytes of an answer, may take
 _TRIES = 4  # of a request that is refused for the moment, and of a body that is cut off
 _PAUSE = 0.2  # seconds before the second try of a body; doubles
-_DELETED_AT_ONCE = 1000  # objects
 _CONNECTIONS = 32
 _ENVIRONMENTS = 8  # of which clients are kept
 _SECOND = 1_000_000_000
@@ -410,20 +410,9 @@ class ObjectPath(PosixPath):
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects of the same bucket; none of them need be there."""
-        for first in range(0, len(keys), _DELETED_AT_ONCE):
-            named = [{"Key": key} for key in keys[first : first + _DELETED_AT_ONCE]]
-            try:
-                answer = self._call("delete_objects", Delete={"Objects": named, "Quiet": True})
-            except OSError as error:
-                if error.errno != errno.EIO:
-                    raise
-                for one in named:  # some storages delete one at a time only
-                    self._call("delete_object", **one)
-                continue
-            for wrong in answer.get("Errors", ()):
-                refused = OSError()
-                refused.response = {"Error": wrong}  # type: ignore[attr-defined]
-                raise refusal(refused, str(self.of_key(wrong.get("Key", ""))))
+        # One by one, as some storages know no other way.
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:
+            list(pool.map(lambda key: self.of_key(key)._call("delete_object", Key=key), keys))
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         """Nothing: a folder is there with the first object below it."""

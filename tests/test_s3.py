@@ -265,7 +265,7 @@ def test_any_order_of_reading_gives_what_is_there(bucket: Bucket) -> None:
         buffered = bytearray(count)
         got = reader.readinto(buffered)
         assert got and bytes(buffered[:got]) == file.read(got)
-    assert reader.seek(0, os.SEEK_END) == len(data) == reader.size
+    assert reader.seek(0, os.SEEK_END) == len(data) == reader.stored.size
     assert reader.read(1) == b""
     reader.seek(10)
     assert reader.read() == data[10:]

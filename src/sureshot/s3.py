@@ -391,15 +391,13 @@ class ObjectPath(PosixPath):
                 with contextlib.suppress(FileNotFoundError):
                     reader = ObjectReader(self)
                     before, etag = reader.read(), reader.stored.etag
-                if whole and before.startswith(whole):  # written, but the answer was lost
-                    return
-                whole = before + data
-                self.write_bytes(whole, instead_of=etag)
+                if not whole or not before.startswith(whole):  # else only the answer was lost
+                    whole = before + data
+                    self.write_bytes(whole, instead_of=etag)
+                return
             except OSError as error:  # somebody has changed or deleted it meanwhile
                 if error.errno not in (errno.ESTALE, errno.ENOENT):
                     raise
-            else:
-                return
         raise OSError(errno.EAGAIN, "others write it without a pause", str(self))
 
     def unlink(self, missing_ok: bool = False) -> None:
@@ -462,11 +460,6 @@ class ObjectReader(io.RawIOBase):
         self._parts: list[tuple[int, bytes]] = []
         self._fetch(0, _FIRST)
 
-    @property
-    def size(self) -> int:
-        """Bytes of the object."""
-        return self.stored.size
-
     def readable(self) -> bool:
         """True."""
         return True
@@ -479,7 +472,7 @@ class ObjectReader(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
         """Go to a byte; nothing is read by that."""
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.size}.get(whence)
+        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self.stored.size}.get(whence)
         if start is None or start + offset < 0:
             raise OSError(errno.EINVAL, "invalid argument")
         self._at = start + offset
@@ -488,7 +481,7 @@ class ObjectReader(io.RawIOBase):
     def readinto(self, buffer: "memoryview | bytearray") -> int:  # type: ignore[override]
         """The next bytes into a buffer; how many."""
         count = len(buffer)
-        if not count or self._at >= self.size:
+        if not count or self._at >= self.stored.size:
             return 0
         data = (self._known() or self._fetch(self._at, count))[:count]
         buffer[: len(data)] = data

@@ -211,10 +211,8 @@ class Lines:
             return []
         with as_store_error(self._tables.location, "read"):
             damaged = self._tables.use("lines", _damaged)
-        if not damaged:
-            return []
         videos = counted(len({video for video, _ in damaged}), "video")
-        return [f"Words in {videos} are not what was written."]
+        return [f"Words in {videos} are not what was written."] if damaged else []
 
     def write(self, read: Sequence[WordsRead]) -> None:
         """Store what was read, in place of what the same sources gave; all of it or nothing.
@@ -239,15 +237,9 @@ class Lines:
 
     def sweep(self, before: float) -> None:
         """Remove lines that were written before a time and are of no indexed video."""
-        if not self._tables.has_lines():
-            return
-
-        def act(table: Any) -> pa.Table:
-            old = f"stamp IS NOT NULL AND written_at < {before!r}"
-            return table.to_table(columns=["video"], filter=old)
-
-        found = self._tables.use("lines", act).column("video").to_pylist()
-        orphans = sorted(set(found) - self._indexed())
+        old = {"columns": ["video"], "filter": f"stamp IS NOT NULL AND written_at < {before!r}"}
+        found = self._tables.use("lines", lambda table: table.to_table(**old))["video"]
+        orphans = sorted(set(texts_of(found)) - self._indexed())
         for first in range(0, len(orphans), _AT_ONCE):
             ids = id_list(orphans[first : first + _AT_ONCE])
             self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")

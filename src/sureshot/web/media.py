@@ -95,7 +95,7 @@ def _open(path: Path) -> tuple[io.RawIOBase, int, str]:
     """An open file or object, its size, and its ETag; all three of the same content."""
     if isinstance(path, ObjectPath):
         reader = path.open("rb", buffering=0)
-        return reader, reader.size, f'"{reader.stored.mtime_ns:x}-{reader.size:x}"'
+        return reader, reader.stored.size, f'"{reader.stored.mtime_ns:x}-{reader.stored.size:x}"'
     opened = open_regular(path)
     status = os.fstat(opened.fileno())
     tag = f'"{status.st_ino:x}-{status.st_size:x}-{status.st_mtime_ns:x}"'

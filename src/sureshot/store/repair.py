@@ -75,7 +75,7 @@ def repair_index(tables: Tables, header: Header, *, all_lost: bool = False) -> l
         if damaged or found:
             done.append(
                 f"{counted(max(len(damaged), found), 'video')} had a damaged or lost entry in "
-                f"the index, which was made again; its file is encoded again when it is met."
+                f"the index, which was made again; each is encoded again when it is met."
             )
     return done
 

@@ -199,8 +199,8 @@ def _object(path: str | Path) -> ObjectPath | None:
     check_path(path)
     try:
         return object_path(path)
-    except ValueError as error:
-        raise ArgumentError(f"{plain(path)} names nothing: {error}. Name another.") from None
+    except ValueError as why:
+        raise ArgumentError(f"{plain(ObjectPath(path))}: {why}. Name another place.") from None
 
 
 def _folder(of_user: Callable[[str, Literal[False]], Path], variable: str) -> Path:

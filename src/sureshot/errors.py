@@ -4,6 +4,7 @@ import contextlib
 import os
 import re
 import shlex
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -183,29 +184,28 @@ def onnxruntime() -> Any:
     return onnxruntime
 
 
-def install_command(extra: str, *, again: bool = False) -> str:
-    """The command that installs what an extra needs, or a package of the base; typed anywhere.
+def pip_install(*, again: bool = False) -> str:
+    """The command, without packages, that installs into this environment; typed anywhere.
 
-    pip leaves a broken package as it is unless it is to install it ``again``.
+    pip leaves a broken package as it is unless it is to install it ``again``. An environment
+    without pip, as `uv tool` makes them, is named to uv.
+    """
+    uv = f"uv pip install --python {shlex.quote(sys.executable)}"
+    flags = " --force-reinstall --no-deps" if again else ""
+    return ("pip install" if is_installed("pip") else uv) + flags
+
+
+def install_command(extra: str, *, again: bool = False) -> str:
+    """The command that installs what an extra needs, or a package of the base.
 
     No registry has Sureshot itself, so a name such as ``sureshot[s3]`` would find somebody else's.
-    An environment without pip, as `uv tool` makes them, is named to uv.
     """
-    import sys
     from importlib.metadata import PackageNotFoundError, requires
 
-    pip = "pip install"
-    if not is_installed("pip"):
-        pip = f"uv pip install --python {shlex.quote(sys.executable)}"
-    if again:
-        pip += " --force-reinstall --no-deps"
+    pip = pip_install(again=again)
     try:
         listed = [one.partition("; extra == ") for one in requires("sureshot") or ()]
     except PackageNotFoundError:  # run from its source
         return f"{pip} '.[{extra}]'"
-    wanted = [
-        shlex.quote(name)
-        for name, _, of in listed
-        if (of.strip("'\"") if of else re.split(r"[^\w.-]", name)[0]) == extra
-    ]
-    return f"{pip} {' '.join(wanted)}"
+    wanted = [n for n, _, of in listed if (of or re.split(r"[^\w.-]", n)[0]).strip("'\"") == extra]
+    return f"{pip} {shlex.join(wanted)}"

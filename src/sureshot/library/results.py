@@ -8,7 +8,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from sureshot.errors import ArgumentError, SureshotError, option
+from sureshot.errors import ArgumentError, SureshotError, option, pip_install
 from sureshot.media.discover import is_away, is_gone
 from sureshot.media.lines import Source
 from sureshot.paths import absolute, video_id
@@ -525,7 +525,7 @@ class Answer(Sequence[Hit]):
             import pandas
         except ModuleNotFoundError:
             raise SureshotError(
-                "A table of hits needs pandas, which is not installed: pip install pandas"
+                f"A table of hits needs pandas, which is not installed: {pip_install()} pandas"
             ) from None
         table = pandas.DataFrame([hit.to_dict() for hit in self.hits], columns=list(_COLUMNS))
         numbers = ("start", "end", "peak", "probability", "score")

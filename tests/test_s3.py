@@ -67,23 +67,6 @@ def test_objects_and_what_is_above_them_are_there(bucket: Bucket) -> None:
     file.unlink(missing_ok=True)
 
 
-@pytest.mark.parametrize("refused", ["501", "405", "403"])
-def test_a_storage_that_deletes_one_object_at_a_time_is_asked_so(
-    bucket: Bucket, refused: str
-) -> None:
-    for name in ("one", "two ü", "three"):
-        bucket.put(f"d/{name}", b"1")
-    keys = [stored.key for stored in at("d").below()]
-    bucket.fault = lambda asked: refused if asked.path.endswith("?delete") else None
-    if refused == "403":  # a storage that knows the request
-        with pytest.raises(PermissionError):
-            at("d").delete(keys)
-    else:
-        at("d").delete([*keys, "d/gone"])
-        at("d").unlink(missing_ok=True)
-    assert len(bucket.keys("d/")) == (3 if refused == "403" else 0)
-
-
 def test_other_content_has_another_time_even_in_the_same_second(bucket: Bucket) -> None:
     at("a").write_bytes(b"one")
     before = at("a").look()

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from sureshot import files
 from sureshot.errors import StoreError
 from sureshot.store import locks, maintenance, repair
 from sureshot.store.index import Store
@@ -115,7 +116,7 @@ def test_who_waited_for_a_deleted_index_locks_the_new_one_or_none(
     clock = type("", (), {"sleep": pause, "monotonic": time.monotonic})
     thread = threading.Thread(target=wait)
     with write_lock(str(place)):
-        monkeypatch.setattr(locks, "time", clock)
+        monkeypatch.setattr(files, "time", clock)
         thread.start()
         assert waits.wait(60)
         place.rename(place.parent / "old")

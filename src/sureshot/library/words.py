@@ -68,15 +68,15 @@ WITHIN = 2.0  # how much surer it is which line is meant than whether any is
 # Of a query of many words, and of one of one or two: python -m benchmarks.words fit
 WEIGHTS: dict[str, tuple[tuple[float, ...], tuple[float, ...]]] = {
     "subtitles": (
-        (6.890, 1.750, 3.692, -4.400, -0.669, 1.568, 0.094, -8.851, -1.392, 0.000, 0.604, -1.223),
+        (6.962, 1.716, 3.567, -4.510, -0.735, 1.564, 0.094, -8.656, -1.550, 0.000, 0.549, -0.353),
         (-5.038, 6.344, 8.990, 0.000, 3.608, 0.782, -0.103, 1.778, 0.000, 0.046, 0.000, -15.808),
     ),
     "picture": (
-        (4.830, 0.763, 0.216, 0.730, 9.739, 0.082, 0.043, -8.144, -2.052, 0.000, 0.573, 1.888),
+        (4.645, 0.855, 0.244, 0.748, 9.741, 0.095, 0.037, -7.529, -1.438, 0.000, 0.586, -3.255),
         (-4.716, 6.248, 0.845, 0.000, 7.608, -0.519, -0.151, 1.085, 0.000, 0.041, 0.000, -10.194),
     ),
     "speech": (
-        (5.004, 0.956, 2.124, -0.772, 5.153, 1.690, 0.057, -7.587, -1.212, 0.000, 0.688, -3.302),
+        (5.002, 0.958, 2.172, -0.733, 5.160, 1.699, 0.044, -7.414, -1.389, 0.000, 0.684, -2.736),
         (-4.494, 5.561, 1.766, 0.000, 4.281, 0.330, -0.201, 0.582, 0.000, 0.038, 0.000, -7.714),
     ),
 }
@@ -175,14 +175,16 @@ def _others(found: Sequence[FoundLine]) -> dict[str, tuple[float, float]]:
 
     Lines with the same words are one line.
     """
-    known: dict[str, dict[tuple[str, ...], float]] = {}
+    of_source: dict[str, dict[tuple[str, ...], float]] = {}
     for one in sorted(found, key=lambda one: one.similarity):
-        known.setdefault(one.line.source, {})[tuple(all_words(one.line.text))] = one.similarity
+        of_source.setdefault(one.line.source, {})[tuple(all_words(one.line.text))] = one.similarity
     around = {}
-    for source, texts in known.items():
+    for source, texts in of_source.items():
         near = [*sorted(texts.values(), reverse=True)[1:], *[_UNLIKE] * _OTHERS][:_OTHERS]
-        rare = sum(_mean_rarity(words) for words in texts) / len(texts)
-        around[source] = sum(near) / _OTHERS, rare
+        # Of words that captions have: others may be misread.
+        known = (list(filter(_in_captions().__contains__, map(_stem, words))) for words in texts)
+        usual = [_mean_rarity(words) for words in known if words] or [_RARE]
+        around[source] = sum(near) / _OTHERS, sum(usual) / len(usual)
     return around
 
 

@@ -101,6 +101,7 @@ SMALL = Vocabulary({"german": 100, "dog": 100})
         ("a sign that says open", "reads no text (“that says”)"),
         ("two dogs", "does not count (“two”)"),
         ("3 dogs", "does not count (“3”)"),
+        ("3 ambulances", "does not count (“3”)"),
         ("my daughter emma", "knows few names (“emma”)"),
         ("a speech of Angela Merkel", "knows few names (“Angela”)"),
         ("dog at the Brandenburg gate", "knows few names (“Brandenburg”)"),

@@ -222,7 +222,7 @@ _LIMITS_OF_SMALL = {
     ),
     "does not count ({})": (
         r"two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|dozens?|exactly"
-        r"|(?<!\d[-.,:])\d{1,3}(?![-.,:]\d| ?[ap]m)"
+        r"|(?<!\d[-.,:])\d{1,3}(?![-.,:]\d| ?[ap]m\b)"
     ),
     "knows few names ({})": rf"{'|'.join(FIRST_NAMES.split())}",
 }

@@ -35,7 +35,7 @@ def grey_clip(
         for stamp in stamps:
             while tones and tones[0] / 10 <= stamp / ticks:
                 container.mux(audio.encode(_tone(tones.popleft())))
-            level = np.full((48, 64, 3), round((stamp - stamps[0]) * 60 / ticks), np.uint8)
+            level = np.full((48, 64, 3), round((stamp - stamps[0]) * 60 / ticks) % 256, np.uint8)
             frame = av.VideoFrame.from_ndarray(level, "rgb24").reformat(format=pixels)
             frame.pts, frame.time_base = stamp, Fraction(1, ticks)
             container.mux(video.encode(frame))

@@ -23,6 +23,7 @@ from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings
 from tests.clips import blocks, coloured, film
 from tests.encoded import make_store, pointing, random_windows, record
+from tests.grey import grey_clip
 from tests.small_library import index
 
 
@@ -555,6 +556,12 @@ def test_of_a_long_video_only_what_is_near_a_time_is_encoded(library, tmp_path, 
     assert max(counts[1:]) < counts[0] / 2
     with pytest.raises(QueryError, match="is 192 s long"):
         asked_windows(store, TinyEncoder(), path, 300.0)
+
+
+@pytest.mark.parametrize("times, at", [([*range(0, 4000, 100), 99_000], 50), ([40_000], 1)])
+def test_the_nearest_frame_is_looked_at_where_none_begins_near_a_time(library, tmp_path, times, at):
+    path = grey_clip(tmp_path / "slow.mkv", times=[*times, times[-1] + 100], sound="aac")
+    assert len(asked_windows(Store.open(library.db), TinyEncoder(), path, at).frames) == 1
 
 
 @pytest.mark.parametrize("at", [16.5, 1e9, -1.0, float("nan")])

@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import pairwise, takewhile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -349,12 +349,11 @@ def _decode_windows(
             share = min(seconds / video.duration, 1.0) if video.duration else 0.0  # or unknown
             return VideoProgress(source.path, int(share * source.size), seconds)
 
-        frames = iter(video)
         if near is not None:
             video.seek(near, settings.window)
-            frames = takewhile(lambda frame: frame.time <= near + settings.window, frames)
+        until = np.inf if near is None else near + settings.window
         for window in windows(
-            _reported(frames, far),
+            _reported(video, far, until),
             longest=longest,
             samples=settings.frames,
             size=encoder.frame_size,
@@ -368,8 +367,10 @@ def _decode_windows(
     return video.note, video.end, read_shot(source, video.metadata)
 
 
-def _reported(frames: Iterable[Frame], far: Callable[[float], VideoProgress]) -> Iterator[Frame]:
-    """The frames; how far they are is reported now and then."""
+def _reported(
+    frames: Iterable[Frame], far: Callable[[float], VideoProgress], until: float
+) -> Iterator[Frame]:
+    """The frames up to the first one after a time; how far they are is reported now and then."""
     spent, began = 0.0, time.monotonic()
     for frame in frames:
         spent += time.monotonic() - began
@@ -377,6 +378,8 @@ def _reported(frames: Iterable[Frame], far: Callable[[float], VideoProgress]) ->
             report(far(frame.time))
             spent = 0.0
         yield frame
+        if frame.time > until:  # and until it comes up the one before it is shown
+            return
         began = time.monotonic()
 
 

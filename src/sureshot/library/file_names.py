@@ -5,7 +5,6 @@ import os
 import re
 import unicodedata
 from collections import Counter
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -60,14 +59,12 @@ class FileNames:
 
     def has(self, word: str) -> bool:
         """Whether a word is in any of the names."""
-        names = _asked(word)
-        return bool(names) and len(_named(names, self._read())) > 0
+        return bool(asked := _asked(word)) and len(_named(asked, self._read())) > 0
 
     def matches(self, query: str, selection: Selection | None) -> tuple[tuple[NameMatch, ...], int]:
         """The first videos and folders whose names have all words of a query, and how many do.
 
-        A folder stands for all videos below it; a video whose own name has a word stands for
-        itself.
+        A folder stands for all below it; a video whose own name has a word stands for itself.
         """
         asked = _asked(query)
         if not any(len(one) > 2 + (len(_PART.findall(one)) > 1) for one in asked):
@@ -80,13 +77,13 @@ class FileNames:
         folders = pc.replace_substring_regex(found["name"], "[^/]*$", "")
         by_folder = functools.reduce(pc.and_, [_has(one, folders) for one in asked])
         own = found["path"].filter(pc.invert(by_folder)).to_pylist()
-        folders = pc.replace_substring_regex(found["path"].filter(by_folder), "/[^/]*$", "")
-        counts = Counter[Path]()
+        folders = pc.replace_substring_regex(found["path"].filter(by_folder), "[^/]*$", "")
+        counts, top = Counter[str](), ""
         for row in sorted(pc.value_counts(folders).to_pylist(), key=lambda row: row["values"]):
-            folder = from_text(row["values"])
-            top = next((one for one in reversed(folder.parents) if one in counts), folder)
+            if not (top and row["values"].startswith(top)):  # those below a folder follow it
+                top = row["values"]
             counts[top] += row["counts"]
-        shown = [NameMatch(path, counts[path]) for path in sorted(counts)[:_SHOWN]]
+        shown = [NameMatch(from_text(name), counts[name]) for name in sorted(counts)[:_SHOWN]]
         files = map(from_text, sorted(own)[: _SHOWN - len(shown)])
         shown += [NameMatch(path, **looked_for(path)) for path in files]
         return tuple(shown), len(counts) + len(own)

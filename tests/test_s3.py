@@ -98,6 +98,12 @@ def test_many_objects_are_deleted_where_a_storage_knows_no_list_of_them(bucket: 
         at("a").delete(["a/1"])
 
 
+def test_a_storage_may_refuse_to_delete_what_is_gone(bucket: Bucket) -> None:
+    bucket.fault = lambda asked: "404" if asked.method == "DELETE" else None
+    at("none").unlink(missing_ok=True)
+    at("a").delete(["a/none", "a/nor this"])
+
+
 def test_neither_rights_nor_a_bucket_nor_an_object(bucket: Bucket) -> None:
     with pytest.raises(FileNotFoundError):
         at("none").look()

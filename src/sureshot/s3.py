@@ -404,13 +404,13 @@ class ObjectPath(PosixPath):
         """Delete the object."""
         if not missing_ok:
             self.stat()
-        self.delete([self.key])
+        with contextlib.suppress(FileNotFoundError):  # as some storages say it of one that is gone
+            self._call("delete_object", Key=self.key)
 
     def delete(self, keys: Sequence[str]) -> None:
         """Delete objects of the same bucket; none of them need be there."""
-        # One by one, as some storages know no other way.
-        with ThreadPoolExecutor(_CONNECTIONS) as pool:
-            list(pool.map(lambda key: self.of_key(key)._call("delete_object", Key=key), keys))
+        with ThreadPoolExecutor(_CONNECTIONS) as pool:  # not a list of them at once, as some refuse
+            list(pool.map(lambda key: self.of_key(key).unlink(missing_ok=True), keys))
 
     def mkdir(self, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         """Nothing: a folder is there with the first object below it."""

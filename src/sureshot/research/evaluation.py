@@ -180,7 +180,8 @@ class Evaluation:
     Attributes:
         report: recalls of the raw scores, and of corrected ones.
         trust: how far the answers can be believed; None if that was not asked for.
-        absence: how well queries without an answer are recognised; None if that was not asked for.
+        absence: how well queries without an answer are recognised; None if that was not asked for,
+            or cannot be calibrated.
         files: figures of ``trust``, and queries with and without an answer, that were written.
         notes: sentences about the data: missing videos, videos that the model was trained on.
     """

@@ -51,6 +51,7 @@ def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path):
     folder = saved(tmp_path / "model", "ce", "linear")
     scorer = load(folder, "cpu")
     assert scorer.searchable is None
+    assert scorer.scale is None  # its loss has a margin
     for refused in (lambda: load_searchable(folder), lambda: scorer.fingerprint):
         with pytest.raises(ModelError, match=r"of the system ce, which compares more.*no index"):
             refused()

@@ -146,8 +146,9 @@ class Scorer:
 
     @property
     def scale(self) -> float | None:
-        """The learned factor on scores within the system's softmax; an encoder alone has none."""
-        return None if self.model is None else float(self.model.system.scale.detach())
+        """The factor on scores within the system's softmax; CE and an encoder alone have none."""
+        system = None if self.model is None else self.model.system
+        return float(system.scale.detach()) if system is not None and system.has_scale else None
 
     @property
     def fingerprint(self) -> str:

@@ -43,8 +43,6 @@ _SHOWN = 5  # windows of a query
 _THRESHOLD = 0.5  # of the existence score, below which a query is rejected
 
 FILES = ("truth.jsonl", "predictions.jsonl")
-
-
 PerQuery = Bool[np.ndarray, " queries"]
 
 

@@ -378,8 +378,7 @@ def read_card(path: Path, scorer: Scorer) -> Calibration:
     except SureshotError as error:
         raise SureshotError(f"{path} cannot be used as a card: {error}") from None
     bank = None if scorer.bank is None else scorer.bank.digest
-    odd = card.mismatches(scorer.fingerprint, bank)
-    if odd:
+    if odd := card.mismatches(scorer.fingerprint, bank):
         raise SureshotError(f"{path} is not about {scorer.name}. {odd[0]}")
     return card
 

@@ -161,6 +161,7 @@ class System(nn.Module):
     searches = True
     frozen: Frozen = "nothing"
     cells: Cells = "none"  # that it reads, where the stem leaves any
+    has_scale = True  # whether there is a softmax of its scores, with a logit scale
     shares_scale = True  # whether the logit scale is CLIP's, and trained at CLIP's rate
     reads_truth = False  # whether it is an oracle, see `sureshot.models.losses.debiased`
     trains_spread = True  # the spreads of its Gaussians, and not their means alone

@@ -127,7 +127,7 @@ class Ce(System):
 
     Config = CeConfig
 
-    shares_scale = False
+    has_scale = shares_scale = False  # the loss has a margin
 
     weights: Mapping[str, float] = {"similarity": 1.0}
     reads_words = False
@@ -141,7 +141,7 @@ class Ce(System):
 
     def __init__(self, config: CeConfig, sizes: Sizes) -> None:
         super().__init__(1.0)
-        self.log_scale.requires_grad_(False)  # the loss has a margin and no softmax
+        self.log_scale.requires_grad_(False)
         self.config = config
         known = _known(sizes)
         self.names = tuple(known) if config.experts is None else config.experts  # as in the codes

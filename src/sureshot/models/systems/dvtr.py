@@ -159,7 +159,7 @@ class Dvtr(System):
         self.vector_width = base.vector_width
         self.frozen, self.cells = base.frozen, base.cells
         temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
-        if temperature is not None or not base.log_scale.requires_grad:  # one that knows no scale
+        if temperature is not None or not base.has_scale:
             base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))
         # Without a softmax anywhere there is nothing that a scale could learn from.
         softmax = config.loss == "contrastive" or (

@@ -21,6 +21,7 @@ from sureshot.models.huggingface import CONFIG, ENCODER, README, WEIGHTS
 from sureshot.models.load import load
 from sureshot.models.losses.debiased import AMBIGUITY, FITS
 from sureshot.models.systems.base import Sizes
+from sureshot.research.answers import train_answers
 from sureshot.research.features import extract
 from sureshot.research.scores import similarity
 from sureshot.research.training import data as frames_module
@@ -190,8 +191,10 @@ def test_what_will_be_refused_is_refused_before_videos_are_encoded(
 
 def test_what_is_no_recipe_is_refused_by_its_name(tmp_path):
     for given in (3, {"train": []}):
-        with pytest.raises(ArgumentError, match=r"recipe is .*; give a TOML file or a Recipe"):
+        with pytest.raises(ArgumentError, match=r"recipe is .*; give a TOML file or Recipe\(…\)"):
             train(given, to=tmp_path / "run")
+    with pytest.raises(ArgumentError, match=r"recipe is 3; give a TOML file or AnswerRecipe\(…\)"):
+        train_answers(3, to=tmp_path / "run")
 
 
 def test_a_stem_that_leaves_out_what_the_system_reads_is_refused(place):

@@ -310,7 +310,7 @@ def open_recipe(
         read = kind.load(path, as_list(settings))
         return read, Path("runs") / path.stem if to is None else expand(to)
     if not isinstance(recipe, kind):
-        raise ArgumentError(f"recipe is {recipe!r}; give a TOML file or a {kind.__name__}.")
+        raise ArgumentError(f"recipe is {recipe!r}; give a TOML file or {kind.__name__}(…).")
     if to is None:
         raise ArgumentError(
             f"A recipe that is not a file has no name; name a folder: {option('to')}."

@@ -169,13 +169,13 @@ def test_the_frames_of_a_row_reach_training_and_tests(make, monkeypatch):
 def test_a_row_after_dsl_is_the_same_run_with_other_scores(make, monkeypatch):
     scored = []
     watch(monkeypatch, scored)
-    fixed = {"name": "dvtr", "uncertainty": "none", "temperature": 0.1, "base": XPOOL.system}
-    plain = make(replace(XPOOL, system=fixed))  # its logit scale is 10 and stays
+    fixed = {"name": "dvtr", "uncertainty": "none", "temperature": 1.0, "base": XPOOL.system}
+    plain = make(replace(XPOOL, system=fixed))  # its logit scale is 1 and stays
     monkeypatch.setattr(module, "RetrievalTask", None)  # neither is trained again
     post = make(replace(XPOOL, system=fixed, name="X-Pool + DSL", post="DSL"))
     assert (post.variant, post.scores) == ("X-Pool + DSL", plain.corrected)
     ((scores, features),) = [one for one in scored if one[1].split.name == "test"]
-    weights = np.exp(10 * (scores - scores.max(0)))
+    weights = np.exp(scores - scores.max(0))
     product, owner = scores * weights / weights.sum(0), features.split.owner()
     ranks = [1 + sum(x > row[own] for x in row) for row, own in zip(product, owner, strict=True)]
     assert post.scores["MnR"] == pytest.approx(np.mean(ranks), abs=1e-3)

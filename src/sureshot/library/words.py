@@ -202,12 +202,11 @@ def _mean_rarity(words: Sequence[str]) -> float:
 @cache
 def _in_captions() -> dict[str, int]:
     """How many captions of the bundled model have a word, without its ending."""
-    from sureshot.models.encoders.bundled import words_path
+    from sureshot.models.encoders.bundled import caption_words
 
     counts = Counter[str]()
-    for line in words_path().read_text("utf-8").splitlines():
-        word, captions = line.split()
-        counts[_stem(word)] += int(captions)
+    for word, captions in caption_words().items():
+        counts[_stem(word)] += captions
     return counts
 
 

@@ -21,9 +21,9 @@ import shutil
 import tempfile
 import zipfile
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from functools import cache, cached_property, lru_cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -239,13 +239,14 @@ class BundledEncoder(_TwoNetworks):
         self._patches = patches
         self._head_file = head_path() if folder is None else folder / WEIGHTS
         self.head = partial(load_head, path=self._head_file)
-        self.backbone = Backbone(self._tuned_network, device, threads, engine, precision)
+        # What refers to the encoder would keep its networks until garbage is collected.
+        network = partial(_tuned_network, self.head)
+        self.backbone = Backbone(network, device, threads, engine, precision)
 
-    @cached_property
+    @property
     def vocabulary(self) -> Vocabulary:
         """Words that stood in two or more of the captions it was tuned on."""
-        lines = map(str.split, words_path().read_text("utf-8").splitlines())
-        return Vocabulary({word: int(captions) for word, captions in lines}, self._is_token)
+        return Vocabulary(caption_words(), self._is_token)
 
     def _is_token(self, word: str) -> bool:  # a method: a lambda could not be pickled
         return self._minilm.is_token(word)
@@ -280,8 +281,9 @@ class BundledEncoder(_TwoNetworks):
     def _tuned_texts(self) -> Head:
         return self.head("text.network.")
 
-    def _tuned_network(self) -> Weights:
-        return image_network() | self.head("frame.network.")
+
+def _tuned_network(head: Callable[[str], Head]) -> Weights:
+    return image_network() | head("frame.network.")
 
 
 def load_head(prefix: str, path: Path) -> Head:
@@ -321,6 +323,13 @@ def _believed(
     believed = np.exp((logits - logits.max(-1, keepdims=True)) / np.float32(TEMPERATURE))
     believed /= believed.sum(-1, keepdims=True)
     return believed
+
+
+@cache
+def caption_words() -> Mapping[str, int]:
+    """In how many of the captions it was tuned on a word stood, of those in two or more."""
+    lines = map(str.split, words_path().read_text("utf-8").splitlines())
+    return {word: int(captions) for word, captions in lines}
 
 
 def words_path() -> Path:

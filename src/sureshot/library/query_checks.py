@@ -179,8 +179,9 @@ _MONTHS = _MONTH_NAMES.split()
 _PLAIN = [month for month in _MONTHS if month not in ("march", "may")]  # months, nothing else
 _DAYS = "(?:mon|tues|wednes|thurs|fri|satur|sun)days?"
 _DIGITAL = 1990  # year before which hardly anybody has videos, but pictures show cars of it
-_DATE = re.compile(  # 2024-05-31, 31.5.2024, or a month and a day, before or after it
-    rf"(?<!\w)((?:19|20)\d\d-\d\d-\d\d)(?!\w)|(?<!\w)(\d\d?\.\d\d?\.(?:19|20)\d\d)(?!\w)"
+_DATE = re.compile(  # 2024-05-31, 2024-05, 31.5.2024, or a month and a day, before or after it
+    r"(?<!\w)((?:19|20)\d\d-(?:0\d|1[0-2])(?:-\d\d)?)(?!\w)"
+    r"|(?<!\w)(\d\d?\.\d\d?\.(?:19|20)\d\d)(?!\w)"
     rf"|(?:(?<!\w)(?:(\d\d?)(?:st|nd|rd|th)? (?:of )?)?({'|'.join(_MONTHS)})"
     r"(?: (\d\d?)(?:st|nd|rd|th)?)?,? (?:of )?)?(?<!\w)((?:19|20)\d\d)(?!\w)",
     re.I,
@@ -272,7 +273,8 @@ def _days_of(text: str) -> Iterator[tuple[date, date]]:
         iso, dotted, *spelt = found.groups()
         if iso or dotted:
             parts = [*map(int, iso.split("-") if iso else reversed(dotted.split(".")))]
-            year, months, day = parts[0], (parts[1], parts[1]), parts[2]
+            year, of_year, day = (*parts, 0)[:3]  # without a day it is all of the month
+            months = (of_year, of_year)
         else:
             before, month, after, number = spelt
             year, day = int(number), int(before or after or 0)

@@ -333,7 +333,7 @@ class _Fit:
     def weights(self) -> Float[np.ndarray, " signals+1"]:
         """Weights of least log loss, with a little decay so that it has one minimum."""
         mean, scale = self.rows.mean(0), self.rows.std(0)
-        scale = np.where(scale > 0, scale, 1)
+        scale = np.where(scale > 1e-9, scale, 1)  # what is the same everywhere varies by rounding
         rows = np.column_stack([(self.rows - mean) / scale, np.ones(len(self.rows))])
         often = np.repeat(self.often, np.diff([*self.starts, len(rows)]))
 

@@ -21,6 +21,7 @@ from benchmarks.bundled.items import Item
 from benchmarks.bundled.measure import Seen, choose_share, hits
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State, states_of
+from benchmarks.bundled.views import SEEN, bad, view
 from PIL import Image
 from safetensors.numpy import load_file, save_file
 from torch.nn import functional
@@ -64,6 +65,19 @@ def states(items, tmp_path_factory):
 @pytest.fixture(scope="module")
 def network(items, states, tmp_path_factory):
     return trained(items, states, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module")
+def whole(items, network, tmp_path_factory):
+    """The network of `network`, tuned from the frames on, and these."""
+    folder = tmp_path_factory.mktemp("frames")
+    frames = states_of(items, Backbone(image_network, "cpu", 1), 0, folder)
+    save_file(weights(network), folder / "ends.safetensors")
+    tuned = Network(SETTINGS.layers, 0)
+    tuned.load(bundled.load_head("", folder / "ends.safetensors"))
+    settings = replace(SETTINGS, block=0, spoiled=0.5)
+    train(tuned, items, frames, settings, 0, folder)
+    return tuned.eval(), frames
 
 
 def untrained(layers=SETTINGS.layers, block=BLOCK):
@@ -140,9 +154,31 @@ def test_a_sentence_is_the_same_beside_others_and_asked_again(network):
         torch.testing.assert_close(ours, functional.normalize(whole, dim=0), atol=1e-3, rtol=0)
 
 
+def test_weights_that_were_kept_are_taken_again(network, states):
+    again = Network(SETTINGS.layers, BLOCK)
+    again.load(weights(network))
+    frames = [one for row in states for one in row]
+    with torch.no_grad():
+        torch.testing.assert_close(
+            again.eval().frames(frames), network.frames(frames), atol=2e-3, rtol=0
+        )
+    with pytest.raises(AssertionError, match="elsewhere"):
+        again.load(weights(network) | {"elsewhere": np.zeros(1, np.float32)})
+
+
+def test_all_blocks_of_the_whole_network_are_tuned(whole, network):
+    tuned, before = (n.image.state_dict() for n in (whole[0], network))
+    changed = {name for name, weight in tuned.items() if not torch.equal(weight, before[name])}
+    assert {n.split(".")[1] for n in changed if n.startswith("blocks")} == set(map(str, range(21)))
+    assert not any("filter" in name or "stem" in name for name in changed)
+
+
+@pytest.mark.parametrize("of", ["ends", "whole"])
 def test_the_shipped_encoder_computes_what_was_trained(
-    items, states, network, tmp_path, monkeypatch
+    of, items, states, network, whole, tmp_path, monkeypatch
 ):
+    if of == "whole":
+        network, states = whole
     path = tmp_path / "head.safetensors"
     save_file(weights(network), path)
     monkeypatch.setattr(bundled, "head_path", lambda: path)
@@ -155,6 +191,28 @@ def test_the_shipped_encoder_computes_what_was_trained(
     np.testing.assert_allclose(encoder.encode_texts(texts).sentence, told, atol=2e-3)
     ours = encoder.encode_frames(encoder.prepare(frames)).frames
     np.testing.assert_allclose(ours, seen, atol=2e-3)
+
+
+def test_a_view_is_a_part_of_a_frame_as_large_as_others():
+    frame = np.zeros((300, 400, 3), np.uint8)
+    frame[:, :200, 0] = frame[:150, :, 1] = 200
+    draw = np.random.default_rng(0)
+    seen = [view(frame, draw, spoiled=0.3) for _ in range(60)]
+    assert {one.shape[:2] for one in seen} == {(SEEN, SEEN), (192, 260)}
+    assert len({one.tobytes() for one in seen}) > 50
+    again = view(frame, np.random.default_rng(3), 1.0), view(frame, np.random.default_rng(3), 1.0)
+    assert np.array_equal(*again)
+
+
+def test_frames_are_spoiled_in_ways_of_their_own():
+    frame = np.random.default_rng(0).integers(0, 255, (240, 320, 3), np.uint8)
+    blurred, dark, crushed, cut = (bad([frame], number)[0].astype(float) for number in range(4))
+    assert (
+        abs(np.diff(blurred, axis=0)).mean()
+        < 0.2 * abs(np.diff(frame.astype(float), axis=0)).mean()
+    )
+    assert dark.mean() < 0.3 * frame.mean() and crushed.shape == frame.shape
+    assert 1 < abs(crushed - frame).mean() < 80 and cut.shape == (240, 135, 3)
 
 
 def test_training_tells_colours_apart(items, states, network):
@@ -267,6 +325,10 @@ def test_the_whole_command_may_be_killed_at_every_stage(data, tmp_path):
     )
     for name, weight in whole.items():
         np.testing.assert_allclose(again[name], weight, atol=1e-3)
-    assert of_killed["mean"] == found["mean"] and of_killed["share"] == found["share"]
-    assert {"states", "features", "maps", "run 1", "run 2", "measuring"} <= set(found["seconds"])
-    assert len(found["losses of run 2"]) == 2
+    for part in ("ends", "whole"):
+        ours, theirs = found[part], of_killed[part]
+        assert theirs["mean"] == ours["mean"] and theirs["share"] == ours["share"]
+        assert {"states", "run 1", "run 2", "measuring"} <= set(ours["seconds"])
+        assert len(ours["losses of run 2"]) == 2
+    assert {"features", "maps"} <= set(found["ends"]["seconds"])
+    assert "bad MSR-VTT val" in found["whole"]["mean"]

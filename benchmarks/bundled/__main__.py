@@ -6,7 +6,9 @@
 
 Stages: what enters the tuned blocks of the image network for every frame; what the networks as
 they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
-the way from the first weights to these; recalls. Each stage is kept in the folder, and a stage in
+the way from the first weights to these; recalls. Then, from these weights, runs that tune the whole
+image network from the frames themselves, some of them as phones take them badly; their mean, share
+and recalls. Each stage is kept in the folder, and a stage in
 pieces of a minute or two, so it may be killed at any time and goes on when called again; a call
 for more runs begins with those that are there. ``results.json`` in a folder for each model has the
 recalls, the losses and the seconds that each stage took.
@@ -38,7 +40,7 @@ import torch
 from safetensors.numpy import save_file
 
 from benchmarks.bundled import maps
-from benchmarks.bundled.fit import LEG, Settings, train
+from benchmarks.bundled.fit import LEG, WHOLE, Settings, train
 from benchmarks.bundled.items import (
     CAPTIONED,
     Item,
@@ -51,10 +53,10 @@ from benchmarks.bundled.items import (
 )
 from benchmarks.bundled.measure import Hits, Seen, choose_share, hits, recalls, shown
 from benchmarks.bundled.network import HALF, Network
-from benchmarks.bundled.states import FRAMES, states_of
+from benchmarks.bundled.states import FRAMES, Look, bad_images, images, states_of
 from sureshot.files import file_digest, replace_file, write_text
 from sureshot.models.encoders.backbone import Backbone
-from sureshot.models.encoders.bundled import head_path, image_network, words_path
+from sureshot.models.encoders.bundled import head_path, image_network, load_head, words_path
 from sureshot.models.hub_bank import BUNDLED
 
 Weights = dict[str, torch.Tensor]
@@ -75,11 +77,17 @@ AFTER = {
 
 
 class Results:
-    """What was found and how long it took, in a file that is whole after each change."""
+    """What was found and how long it took, in a file that is whole after each change.
 
-    def __init__(self, path: Path) -> None:
+    Args:
+        path: the file.
+        part: of the training, ``ends`` or ``whole``; None is all of it.
+    """
+
+    def __init__(self, path: Path, part: str | None = None) -> None:
         self.path, self._began = path, time.monotonic()
-        self.found: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        self._all: dict[str, Any] = json.loads(path.read_text("utf-8")) if path.exists() else {}
+        self.found = self._all if part is None else self._all.setdefault(part, {})
 
     def lap(self, stage: str) -> None:
         """Count the time since the last lap as time of a stage."""
@@ -114,15 +122,16 @@ class Results:
         self.once("measuring", name, found)
 
     def _keep(self) -> None:
-        write_text(self.path, json.dumps(self.found, indent=1) + "\n")
+        write_text(self.path, json.dumps(self._all, indent=1) + "\n")
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What is trained on, and galleries by kind."""
+    """What is trained on, and galleries by kind; some of validation are to choose by."""
 
     train: Seen
     validation: dict[str, list[Seen]]
+    chosen_by: tuple[str, ...]
     tests: dict[str, list[Seen]]
 
 
@@ -140,19 +149,26 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--write", action="store_true", help="ship it")
     options = parser.parse_args(arguments)
     settings = changed(Settings(), options.changed)
+    whole = replace(changed(WHOLE, options.changed), block=0)
     sets = sets_of(options.part)
-    folder = folder_of(options.to, settings, sets, options.without)
-    results = Results(folder / "results.json")
-    if not (folder / "head.safetensors").exists():
-        asked = tests() if options.write else {}
-        tuned = tune(
-            *(settings, sets, options.without, asked, options.to, results, options.leg),
-            device=options.device,
-        )
-        average(tuned, results)
-    _print(results.found)
+    folder = folder_of(options.to, (settings, whole), sets, options.without)
+    # The ends of the networks, then the whole of them from there.
+    ends = folder / "ends.safetensors"
+    for of, begin, end in ((settings, None, ends), (whole, ends, folder / "head.safetensors")):
+        results = Results(folder / "results.json", end.stem)
+        if not end.exists():
+            asked = tests() if options.write else {}
+            tuned = tune(
+                *(of, sets, options.without, asked, options.to, results, options.leg),
+                begin=begin,
+                device=options.device,
+            )
+            average(tuned, results, end)
+            del tuned
+        print(f"{end.stem}:")
+        _print(results.found)
     if options.write:
-        write(_trained(sets, options.without), results)
+        write(_trained(sets, options.without), Results(folder / "results.json"))
 
 
 def changed(settings: Settings, given: Sequence[str]) -> Settings:
@@ -184,24 +200,29 @@ def tune(
     to: Path,
     results: Results,
     leg: int = LEG,
+    begin: Path | None = None,
     device: str = "cpu",
 ) -> Tuned:
-    """States, features, maps and runs, each measured on validation."""
+    """States, what it begins with, and runs, each measured on validation.
+
+    Args:
+        begin: weights that the runs begin with; None is maps that are fitted.
+    """
     found = results.found
     found["settings"] = asdict(settings)
     data = _read(sets, without, asked, settings.block, to, results, device)
     network = Network(settings.layers, settings.block).to(device)
     items, states = data.train.items, data.train.states
     found["items"] = dict(Counter(item.family for item in items))
-    features = maps.features_of(
-        network, items, states, to / "features", partial(results.lap, "features")
-    )
-    maps.fit(network, items, features, to)
-    results.lap("maps")
-    del features
+    if begin is None:
+        lap = partial(results.lap, "features")
+        maps.fit(network, items, maps.features_of(network, items, states, to / "features", lap), to)
+        results.lap("maps")
+    else:
+        network.load(load_head("", begin))
     first = {name: weight.clone() for name, weight in network.trained().items()}
     tuned = Tuned(network, data, first, [])
-    results.measured("maps", network, data.validation)
+    results.measured("first", network, data.validation)
     for run in range(settings.runs):
         name = f"run {run + 1}"
         tuned.put(first, 0.0)
@@ -212,8 +233,8 @@ def tune(
     return tuned
 
 
-def average(tuned: Tuned, results: Results) -> None:
-    """The mean of the runs, at the share of the way that validation chooses."""
+def average(tuned: Tuned, results: Results, path: Path) -> None:
+    """The mean of the runs, at the share of the way that validation chooses, kept in a file."""
     network, data, found = tuned.network, tuned.data, results.found
     mean = {n: torch.stack([end[n] for end in tuned.ends]).mean(0) for n in tuned.first}
     ways: dict[float, list[Hits]] = {}
@@ -221,7 +242,7 @@ def average(tuned: Tuned, results: Results) -> None:
         tuned.put(mean, share)
         several = {kind: [hits(network, s) for s in seen] for kind, seen in data.validation.items()}
         found[f"share {share}"] = _recalls(several, data.validation)
-        ways[share] = [h for kind in validation() for h in several[kind]]
+        ways[share] = [h for kind in data.chosen_by for h in several[kind]]
         results.lap("measuring")
     found["share"] = share = choose_share(ways)
     galleries = {**data.validation, **data.tests}
@@ -230,7 +251,7 @@ def average(tuned: Tuned, results: Results) -> None:
         results.measured(f"run {number} at the share", network, galleries)
     tuned.put(mean, share)
     results.measured("mean", network, galleries)
-    with replace_file(results.path.with_name("head.safetensors")) as fresh:
+    with replace_file(path) as fresh:
         save_file(weights(network), fresh)
 
 
@@ -281,9 +302,7 @@ def _trained(sets: dict[str, list[Item]], without: Sequence[str]) -> list[Item]:
     return [item for some in sets.values() for item in some if _is_trained(item, without)]
 
 
-def folder_of(
-    to: Path, settings: Settings, sets: dict[str, list[Item]], without: Sequence[str]
-) -> Path:
+def folder_of(to: Path, settings: Any, sets: dict[str, list[Item]], without: Sequence[str]) -> Path:
     """The folder of a model: other settings or items make another one."""
     what = (settings, maps.EPOCHS, digest_of(_trained(sets, without)))
     folder = to / hashlib.sha256(repr(what).encode()).hexdigest()[:12]
@@ -302,17 +321,27 @@ def _read(
 ) -> Data:
     backbone = Backbone(image_network, device, None, "torch")
 
-    def seen(items: list[Item], name: str, frames: int = FRAMES) -> Seen:
+    def seen(items: list[Item], name: str, frames: int = FRAMES, look: Look = images) -> Seen:
         place = to / f"states-{block}" / name.replace(" ", "-")
         lap = partial(results.lap, "states")
-        return Seen(items, states_of(items, backbone, block, place, frames, lap))
+        return Seen(items, states_of(items, backbone, block, place, frames, lap, look))
+
+    def galleries_of(kinds: Mapping[str, list[Item]]) -> dict[str, list[Seen]]:
+        """Each kind as it is; videos for the whole network also as phones take them badly."""
+        found = {n: [seen(items, n, _ALL_FRAMES)] for n, items in kinds.items()}
+        for name, items in kinds.items():
+            if block == 0 and name.startswith("MSR-VTT"):
+                bad = f"bad {name}"
+                found[bad] = [seen(items, bad, _ALL_FRAMES, bad_images)]
+        return found
 
     parts = [seen(items, name) for name, items in sets.items()]
     whole = Seen(
         [item for part in parts for item in part.items],
         [states for part in parts for states in part.states],
     )
-    galleries = {n: [seen(items, n, _ALL_FRAMES)] for n, items in validation().items()}
+    galleries = galleries_of(validation())
+    chosen_by = tuple(galleries)
     for family in without:
         rows = np.array([row for row, item in enumerate(whole.items) if item.family == family])
         order = np.random.default_rng(0).permutation(rows)
@@ -321,7 +350,8 @@ def _read(
     return Data(
         train=whole.part([r for r, item in enumerate(whole.items) if _is_trained(item, without)]),
         validation=galleries,
-        tests={n: [seen(items, n, _ALL_FRAMES)] for n, items in asked.items()},
+        chosen_by=chosen_by,
+        tests=galleries_of(asked),
     )
 
 

@@ -7,12 +7,16 @@ Every other frame is mirrored, and of every other one only a part is seen. Sever
 the same weights, and the weights that they end with are averaged. What comes out are weights on the
 line from the first ones to these (Wortsman et al. 2022, both): a little short of the end they are
 nearly as good on what is like the training, and better on other pictures.
+
+The whole network is tuned after its ends, and sees frames anew in each epoch: cropped, in other
+colours, and some as phones take them badly (`benchmarks.bundled.views`).
 """
 
 import hashlib
 import re
 import time
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
@@ -25,11 +29,13 @@ from torch import Tensor
 from benchmarks.bundled.items import Item, digest_of
 from benchmarks.bundled.network import Network
 from benchmarks.bundled.states import State
+from benchmarks.bundled.views import view
 from sureshot.files import replace_file
 from sureshot.research.queries import LISTED
 
 _PHRASE = 3  # words of a phrase at most
 _SMALLEST, _LARGEST = 0.65, 0.95  # side of a square that is cropped, of that of a whole frame
+_ENDS, _OF_LOWER = 16, 0.5  # first block of the ends, and the rate of those before it
 LEG = 24  # steps between two times that a run is kept
 
 
@@ -54,6 +60,13 @@ class Settings:
     videos: int = 2  # times that a video is drawn in an epoch
     alike: float = 0.0  # share of batches whose items are all of one family
     agree: float = 0.0  # weight of the contrast of an item's captions with each other
+    spoiled: float = 0.0  # share of frames as phones take them; of the whole network only
+
+
+# How the whole network is tuned, after its ends.
+WHOLE = Settings(
+    runs=2, epochs=3, block=0, maps_rate=1e-4, text_rate=5e-5, image_rate=1e-4, spoiled=0.25
+)
 
 
 class Run(NamedTuple):
@@ -93,7 +106,7 @@ def train(
     steps = settings.epochs * per_epoch
     optimizer, schedule = _optimizer(network, settings, steps)
     path = folder / f"run-{run}-{_digest(items, settings, network)}.pt"
-    first, losses, seconds, order = 0, [0.0] * settings.epochs, 0.0, an_epoch
+    first, losses, seconds = 0, [0.0] * settings.epochs, 0.0
     if path.exists():
         state = torch.load(path, weights_only=True, map_location=network.device)
         network.load_state_dict(state["trained"], strict=False)
@@ -103,14 +116,22 @@ def train(
             schedule.load_state_dict(state["schedule"])
     network.train()
     began = time.monotonic() - seconds
+
+    def batch(step: int) -> tuple[np.ndarray, list[str], list[State]]:
+        epoch, place = divmod(step, per_epoch)
+        order = _order(an_epoch, families, settings, np.random.default_rng([0, run, epoch]))
+        rows = order[place * settings.batch :][: settings.batch]
+        draw = np.random.default_rng([1, run, step])
+        return rows, *drawn(items, states, rows, settings, draw)
+
+    pool = ThreadPoolExecutor(1)
+    coming = pool.submit(batch, first)
     for step in range(first, steps):
         epoch, place = divmod(step, per_epoch)
-        if place == 0 or step == first:
-            order = _order(an_epoch, families, settings, np.random.default_rng([0, run, epoch]))
-        rows = order[place * settings.batch :][: settings.batch]
+        rows, texts, frames = coming.result()
+        coming = pool.submit(batch, min(step + 1, steps - 1))
         torch.manual_seed(1_000_000 * (run + 1) + step)
-        draw = np.random.default_rng([1, run, step])
-        loss = _loss(network, rows, *drawn(items, states, rows, settings, draw), settings)
+        loss = _loss(network, rows, texts, frames, settings)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()
@@ -168,10 +189,13 @@ def _optimizer(
     network: Network, settings: Settings, steps: int
 ) -> tuple[torch.optim.Optimizer, torch.optim.lr_scheduler.LRScheduler]:
     """AdamW with a rate a part, rising for a tenth of the steps, then falling as a cosine."""
+    image = network.tuned_image()
+    lower = max(0, _ENDS - settings.block)
     parts = [
         (network.maps(), settings.maps_rate),
         (network.tuned_text(), settings.text_rate),
-        (network.tuned_image(), settings.image_rate),
+        (image[lower:], settings.image_rate),
+        (image[:lower], settings.image_rate * _OF_LOWER),
     ]
     groups = [
         {"params": [w for part in modules for w in part.parameters() if w.requires_grad], "lr": r}
@@ -197,7 +221,8 @@ def drawn(
 
     Returns:
         ``settings.captions`` captions of each item, one item's after another's, some cut to
-        phrases; ``settings.frames`` frames of each, some mirrored, some cropped to a square.
+        phrases; ``settings.frames`` frames of each, some mirrored, some cropped to a square, or,
+        for the whole network, views of them.
     """
     texts = [str(draw.choice(items[row].captions)) for row in np.repeat(rows, settings.captions)]
     texts = [phrase(text, draw) if draw.random() < settings.phrases else text for text in texts]
@@ -208,6 +233,8 @@ def drawn(
             np.arange(settings.frames) % len(states[row])
         ]
     ]
+    if settings.block == 0:
+        return texts, [view(frame, draw, settings.spoiled) for frame in frames]
     turned = draw.random(len(frames)) < settings.mirrored
     frames = [state[:, ::-1] if t else state for state, t in zip(frames, turned, strict=True)]
     cropped = draw.random(len(frames)) < settings.cropped

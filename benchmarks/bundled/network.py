@@ -26,10 +26,11 @@ from sureshot.models.encoders.bundled import (
     DIM,
     TEMPERATURE,
     BridgeEncoder,
+    Head,
     image_network,
     text_folder,
 )
-from sureshot.models.encoders.efficientnet import CHANNELS
+from sureshot.models.encoders.efficientnet import CHANNELS, MIDDLE, SCALE
 from sureshot.models.encoders.efficientnet_torch import EfficientNetLite2, InvertedBottleneck
 from sureshot.models.encoders.minilm import DIM as SENTENCE
 from sureshot.models.encoders.minilm import LAYERS
@@ -37,6 +38,7 @@ from sureshot.research.training.encoder_tuning import new_minilm, pad
 
 _SCALE = 380.0
 _DROPOUT, _LOGIT_SCALE = 0.3, 20.0
+_TUNED_SCALE = 24.5  # about what trainings end with; it does not ship
 _DROPOUT_OF_STATES = 0.1  # in the layers of the text network
 _TOKENS = 48  # of a caption that is trained on
 _PARTS = 4  # a batch of texts is cut by length, so that little is computed on padding
@@ -50,7 +52,7 @@ class Network(nn.Module):
 
     Args:
         layers: of the text network the upper ones are tuned, so many of six.
-        block: of the image network the first that is tuned, of 21.
+        block: of the image network the first that is tuned, of 21; 0 reads frames.
     """
 
     named: Tensor
@@ -90,6 +92,19 @@ class Network(nn.Module):
     def device(self) -> torch.device:
         """Where it computes."""
         return self.log_scale.device
+
+    def load(self, head: Head) -> None:
+        """Take what ships, or was kept in that form."""
+        classes = torch.linalg.pinv(self.named.double().cpu())
+        own = {"label.weight": torch.from_numpy(head["frame.labels"]).double() @ classes.T}
+        for name, weight in head.items():
+            if name != "frame.labels":
+                renamed = name.replace("text.network.", "bert.").replace("frame.network.", "image.")
+                own[renamed] = torch.from_numpy(weight)
+        unknown = self.load_state_dict(own, strict=False).unexpected_keys
+        assert not unknown, unknown
+        with torch.no_grad():
+            self.log_scale.fill_(_TUNED_SCALE).log_()
 
     def trained(self) -> dict[str, Tensor]:
         """All weights that are trained, by name."""
@@ -189,6 +204,8 @@ class Network(nn.Module):
         with self._halved():
             for same, batch in grouped(states):
                 batch = batch.to(self.device).contiguous(memory_format=torch.channels_last)
+                if self._block == 0:
+                    batch = self.image.lower((batch - MIDDLE) * SCALE, 0)
                 rows += same
                 pooled.append(self.image.upper(batch, self._block).float().mean((-2, -1)))
         features = torch.cat(pooled)[torch.tensor(rows).argsort()]

@@ -60,7 +60,7 @@ from sureshot.models.encoders.bundled import head_path, image_network, load_head
 from sureshot.models.hub_bank import BUNDLED
 
 Weights = dict[str, torch.Tensor]
-SHARES = (0.6, 0.7, 0.8, 0.9, 1.0)
+SHARES = (0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 _GALLERY = 132  # pictures of a family that was left out, as many as a small library has videos
 _GALLERIES = 8  # of a family at most
 _ALL_FRAMES = 12  # of a video that is asked for

@@ -65,7 +65,7 @@ class Settings:
 
 # How the whole network is tuned, after its ends.
 WHOLE = Settings(
-    runs=2, epochs=3, block=0, maps_rate=1e-4, text_rate=5e-5, image_rate=1e-4, spoiled=0.25
+    runs=1, epochs=3, block=0, maps_rate=1e-4, text_rate=5e-5, image_rate=1e-4, spoiled=0.25
 )
 
 

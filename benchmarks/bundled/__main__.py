@@ -153,9 +153,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     sets = sets_of(options.part)
     folder = folder_of(options.to, (settings, whole), sets, options.without)
     # The ends of the networks, then the whole of them from there.
-    ends = folder / "ends.safetensors"
-    for of, begin, end in ((settings, None, ends), (whole, ends, folder / "head.safetensors")):
-        results = Results(folder / "results.json", end.stem)
+    ends, head = folder / "ends.safetensors", folder / "head.safetensors"
+    for part, of, begin, end in (("ends", settings, None, ends), ("whole", whole, ends, head)):
+        results = Results(folder / "results.json", part)
         if not end.exists():
             asked = tests() if options.write else {}
             tuned = tune(
@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             )
             average(tuned, results, end)
             del tuned
-        print(f"{end.stem}:")
+        print(f"{part}:")
         _print(results.found)
     if options.write:
         write(_trained(sets, options.without), Results(folder / "results.json"))

@@ -222,7 +222,7 @@ def tune(
         network.load(load_head("", begin))
     first = {name: weight.clone() for name, weight in network.trained().items()}
     tuned = Tuned(network, data, first, [])
-    results.measured("first", network, data.validation)
+    results.measured("first", network, {**data.validation, **data.tests})
     for run in range(settings.runs):
         name = f"run {run + 1}"
         tuned.put(first, 0.0)

@@ -110,40 +110,40 @@ def _searches(found: Mapping[str, Mapping[str, Any]]) -> str:
 
 def _training(found: Mapping[str, Any]) -> str:
     """What was trained on, how long, and how far single runs are from each other."""
-    items, ends, whole = found["whole"]["items"], found["ends"], found["whole"]
+    ends, whole = found["ends"], found["whole"]
+    items, spoiled = whole["items"], 100 * whole["settings"]["spoiled"]
     photographs = sum(n for name, n in items.items() if name not in ("msrvtt", "flickr8k"))
     lines = [
-        f"{items['msrvtt']:,} MSR-VTT *train* videos, {items['flickr8k']:,} Flickr8k *train*",
-        f"photos and {photographs:,} captioned photographs. First the ends of both are tuned:",
-        _runs(ends) + " Then all blocks of the image network, from frames that are cropped, "
-        f"recoloured and, {100 * whole['settings']['spoiled']:.0f} % of them, spoiled as phones",
-        f"spoil them: {_runs(whole)} Recalls without the hub correction; *bad* are the same videos",
-        "blurred, dark and grainy, crushed by JPEG or cut upright, one in four each:",
+        f"Videos and photos: {items['msrvtt']:,} MSR-VTT *train*, {items['flickr8k']:,} Flickr8k",
+        f"*train*, {photographs:,} captioned photographs. Two steps:",
         "",
-        "| data | R@1 / 5 / 10, ends tuned | whole tuned, ships | of a run alone: mean (range) |",
+        f"1. The upper {ends['settings']['layers']} of 6 layers and "
+        f"{21 - ends['settings']['block']} of 21 blocks: {_runs(ends)}",
+        f"2. The same layers and all blocks, from frames that are cropped, recoloured and, "
+        f"{spoiled:.0f} % of them, spoiled as phones do it: {_runs(whole)}",
+        "",
+        "Recalls without the hub correction; *bad* are the same videos blurred, dark and grainy,",
+        "crushed by JPEG or cut upright, a quarter of them each.",
+        "",
+        "| data | R@1 / 5 / 10 of a run of step 1: mean (range) | mean of its runs | ships |",
         "|---|---|---|---|",
     ]
-    alone = [whole[f"run {run + 1} at the share"] for run in range(whole["settings"]["runs"])]
+    alone = [ends[f"run {run + 1} at the share"] for run in range(ends["settings"]["runs"])]
     for kind, mean in whole["mean"].items():
-        of_runs = np.array([run[kind] for run in alone])
-        cells = [
-            f"{column.mean():.1f} ({column.min():.1f} to {column.max():.1f})"
-            for column in of_runs.T
-        ]
-        before = shown(ends["mean"][kind]) if kind in ends["mean"] else ""
-        lines.append(f"| {kind} | {before} | {shown(mean)} | {' / '.join(cells)} |")
+        columns = np.array([run[kind] for run in alone if kind in run]).T
+        spread = " / ".join(f"{c.mean():.1f} ({c.min():.1f} to {c.max():.1f})" for c in columns)
+        lines.append(f"| {kind} | {spread} | {shown(whole['first'][kind])} | {shown(mean)} |")
     return "\n".join(lines) + "\n"
 
 
 def _runs(found: Mapping[str, Any]) -> str:
-    """How often, how long and how far a part of the training went."""
-    settings = found["settings"]
-    hours = [n / 3600 for name, n in found["seconds"].items() if name.startswith("run ")]
+    """How often, how long and how far a step of the training went."""
+    runs, epochs = found["settings"]["runs"], found["settings"]["epochs"]
+    hours = np.mean([n / 3600 for name, n in found["seconds"].items() if name.startswith("run ")])
+    several = f"the mean of {runs} runs" if runs > 1 else "one run"
     return (
-        f"{settings['layers']} of 6 layers and {21 - settings['block']} of 21 blocks, "
-        f"{settings['runs']} runs of {settings['epochs']} epochs averaged, "
-        f"{100 * found['share']:.0f} % of the way from where they began, "
-        f"{np.mean(hours):.1f} hours a run."
+        f"{several} of {epochs} epochs and {hours:.1f} hours, {100 * found['share']:.0f} % of the "
+        "way from its first weights."
     )
 
 

@@ -26,7 +26,7 @@ _COLUMNS = (  # of a table of hits
     *("rank", "path", "start", "end", "peak", "probability", "score"),
     *("source", "date", "date_from", "missing"),
 )
-CONFIDENT = 0.8  # probability from which a first hit is called sure, or its video here
+CONFIDENT = 0.795  # printed as 80 %, from which a first hit is called sure, or its video here
 NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
 
 

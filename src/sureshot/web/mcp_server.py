@@ -85,7 +85,7 @@ class FoundMoments(BaseModel):
         description="That what was asked for is in these videos, 0 to 1; null if not calibrated."
     )
     answerable: Answerable = Field(
-        description='"yes" where that is 0.8 or more, "no" where it is probably not in these '
+        description='"yes" where that is 80 % or more, "no" where it is probably not in these '
         'videos, else "unknown".'
     )
     searched: str = Field(description="The query, its misspelt words corrected.")

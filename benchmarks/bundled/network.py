@@ -4,9 +4,9 @@ r"""What of the bundled model is trained, as torch modules.
    \qquad p = \mathrm{softmax}(C b / T), \qquad L = 380\, W_l E
 
 with s the unit sentence vector of MiniLM, its upper layers tuned; b the mean of the last feature
-map of EfficientNet-Lite2, its last blocks and head tuned; C its classifier, E the sentence vectors
-of the names of the 1000 classes less their mean, both left as they are; l a layer norm without
-weights and n unit length. So a frame begins near the sentences that name what the classifier
+map of EfficientNet-Lite2, its blocks and head tuned; C its classifier, E the sentence vectors of
+the names of the 1000 classes less their mean, both left as they are; l a layer norm without weights
+and n unit length. So a frame begins near the sentences that name what the classifier
 believes to see; 380 brings that to the size of l(b). A video is the mean of its frames.
 `sureshot.models.encoders.bundled` is the same in numpy.
 """

@@ -38,7 +38,7 @@ def test_the_page_has_what_was_found_and_keeps_its_text():
         "0.75 of their mean score with the 16 nearest of 4095 training captions",
         "9,400 captioned photographs",
         "10 of 21 blocks: the mean of 2 runs of 10 epochs and 1.0 hours, 90 % of the way",
-        "30 % of them, spoiled as phones do it: one run of 4 epochs and 2.0 hours, 60 % of the way",
+        "small as in bad phone videos: one run of 4 epochs and 2.0 hours, 60 % of the way",
         "| clips | 72.0 (70.0 to 74.0) / 98.0 (98.0 to 98.0)",
         " | 79.0 / 99.0 / 100.0 | 80.0 / 99.0 / 100.0 |",
         "| bad |  | 9.0 / 19.0 / 29.0 | 10.0 / 20.0 / 30.0 |",

@@ -8,10 +8,10 @@ Stages: what enters the tuned blocks of the image network for every frame; what 
 they come make of items; maps beside them; runs of tuning, whose weights are averaged; the share of
 the way from the first weights to these; recalls. Then, from these weights, runs that tune the whole
 image network from the frames themselves, some of them as phones take them badly; their mean, share
-and recalls. Each stage is kept in the folder, and a stage in
-pieces of a minute or two, so it may be killed at any time and goes on when called again; a call
-for more runs begins with those that are there. ``results.json`` in a folder for each model has the
-recalls, the losses and the seconds that each stage took.
+and recalls. Each stage is kept in the folder, and a stage in pieces of a minute or two, so it may
+be killed at any time and goes on when called again; a call for more runs begins with those that are
+there. ``results.json`` in a folder for each model has the recalls, the losses and the seconds that
+each stage took.
 
 With ``--write`` the weights go into the package, and what knows them is made next: bank,
 calibration card, model card, documents. ``--set`` changes settings of the training, ``--part``

@@ -1,7 +1,7 @@
 """What a step of the whole network sees of a frame, and frames as phones take them.
 
-A frame is cropped, mirrored and changed in colour, and one in four is blurred, dark and grainy,
-crushed by JPEG or small. Frames here are 8-bit RGB, rows first.
+A frame is cropped, mirrored and changed in colour, and some are blurred, dark and grainy, crushed
+by JPEG or small. Frames here are 8-bit RGB, rows first.
 """
 
 import io

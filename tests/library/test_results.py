@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from sureshot.library.confidence import status_of
 from sureshot.library.index_result import Indexed
 from sureshot.library.results import (
     Answer,
@@ -129,6 +130,13 @@ def sure(status: Status, right: float = 0.57, present: float = 0.8, **values) ->
     hits = dataclasses.replace(hit(), probability=right), hit(2, "/v/b.mp4")
     made = dataclasses.replace(answer(*hits), status=status, confidence=confidence)
     return dataclasses.replace(made, present=present, searched=70)
+
+
+@pytest.mark.parametrize("right, said", [(0.7951, "80% sure"), (0.7949, "Not sure")])
+def test_what_is_printed_as_80_percent_is_sure(right, said):
+    found = sure("confident", right, right)
+    status = status_of(found.hits, found.confidence)
+    assert dataclasses.replace(found, status=status).verdict[0] == said
 
 
 def backwards(found):

@@ -119,8 +119,8 @@ def _training(found: Mapping[str, Any]) -> str:
         "",
         f"1. The upper {ends['settings']['layers']} of 6 layers and "
         f"{21 - ends['settings']['block']} of 21 blocks: {_runs(ends)}",
-        f"2. The same layers and all blocks, from cropped and recoloured frames, {spoiled:.0f} % of "
-        f"them blurred, dark, compressed or small as in bad phone videos: {_runs(whole)}",
+        f"2. The same layers and all blocks, from cropped and recoloured frames, {spoiled:.0f} % "
+        f"of them blurred, dark, compressed or small as in bad phone videos: {_runs(whole)}",
         "",
         "Recalls without the hub correction; *bad* are the same videos blurred, dark and grainy,",
         "crushed by JPEG or cut upright, a quarter of them each.",

@@ -1,5 +1,6 @@
 """`sureshot judge`: asked in a terminal, scripted, stopped and taken up again."""
 
+import codecs
 import json
 import os
 import pty
@@ -255,13 +256,14 @@ class Session:
         )
         os.close(theirs)
         self.sent = ""
+        self._decoded = codecs.getincrementaldecoder("utf-8")()  # a read may end within a letter
 
     def until(self, text):
         """Read until a text was sent, and forget all up to its end."""
         deadline = time.monotonic() + 60
         while text not in self.sent:
             assert time.monotonic() < deadline, self.sent
-            self.sent += os.read(self.ours, 4096).decode()
+            self.sent += self._decoded.decode(os.read(self.ours, 4096))
         self.sent = self.sent.split(text, 1)[1]
 
     def type(self, keys):
@@ -271,7 +273,7 @@ class Session:
         """Read what is left, so that nothing blocks; the exit code."""
         try:
             while part := os.read(self.ours, 4096):
-                self.sent += part.decode()
+                self.sent += self._decoded.decode(part)
         except OSError:
             pass
         os.close(self.ours)

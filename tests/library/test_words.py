@@ -203,6 +203,13 @@ def test_a_number_is_the_same_with_and_without_a_comma(tmp_path, videos, run):
     assert search(tmp_path, "1250")[0].lines
 
 
+def test_a_word_is_the_same_with_another_ending(tmp_path, videos, run):
+    (videos / "film.en.srt").write_text(SRT.replace("at noon", "to dance with the bride"))
+    run()
+    (line,) = search(tmp_path, "dancing with the bride")[0].lines
+    assert {*line.words} == {"bride", "dance"}
+
+
 def test_the_days_of_a_query_are_named_though_a_line_has_its_year(tmp_path, videos, run):
     (videos / "blue.srt").write_text(SRT.replace("swordfish", "for the party of 2024"))
     run()

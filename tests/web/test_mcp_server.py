@@ -113,8 +113,8 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
 
 WRONG = (
     ("find", {"query": " "}, "The query is empty"),
-    ("find", {"query": "red", "limit": 0}, "greater than or equal to 1"),
-    ("find", {"query": "red", "folders": "/nope"}, "Extra inputs are not permitted"),
+    ("find", {"query": 1, "limit": 0}, "a valid string; limit: input should be greater than or eq"),
+    ("find", {"query": "red", "folders": "/nope"}, "folders: extra inputs are not permitted."),
     ("frames", {"video": "/etc/passwd", "start": 0}, "is no id of a video; `find` gives them"),
     ("frames", {"video": "0" * 32, "start": 0}, "There is no such video in the index"),
     ("clip", {"video": "0" * 32, "start": 2, "end": 1}, "Cut out more than 0 and at most 600"),
@@ -124,14 +124,47 @@ WRONG = (
 def test_what_cannot_be_is_a_sentence(library: Library) -> None:
     async def visit(client: Any) -> None:
         for tool, arguments, said in WRONG:
-            result = await client.call_tool(tool, arguments)
-            assert result.is_error and said in result.content[0].text
+            assert said in message(await client.call_tool(tool, arguments))
         found = (
             await client.call_tool("find", {"query": "red", "folder": "/no"})
         ).structured_content
         assert found["moments"] == [] and "/no" in found["notes"][0]
 
     talk_here(library.db, visit)
+
+
+def test_a_moment_in_the_order_of_dates_has_the_number_that_the_sentence_names(library) -> None:
+    async def visit(client: Any) -> None:
+        asked = {"query": "green", "sort": "date"}
+        moments = (await client.call_tool("find", asked)).structured_content["moments"]
+        best = max(moments, key=lambda moment: moment["score"])
+        assert [one["rank"] for one in moments].count(1) == 1 == best["rank"]
+
+    talk_here(library.db, visit)
+
+
+def test_pictures_can_be_searched_for_what_is_a_name(library: Library) -> None:
+    async def visit(client: Any) -> None:
+        for correct in (True, False):
+            asked = {"query": "scenes.mp4", "correct": correct}
+            found = (await client.call_tool("find", asked)).structured_content
+            assert found["names"] and bool(found["moments"]) is not correct
+
+    talk_here(library.db, visit)
+
+
+def test_pictures_of_a_moment_are_none_of_the_next_scene(tmp_path) -> None:
+    coloured(tmp_path / "x.mp4", ["red", "blue"], seconds=2)
+    index(str(tmp_path / "index"), tmp_path / "x.mp4")
+
+    async def visit(client: Any) -> None:
+        asked = {"video": video_id(tmp_path / "x.mp4"), "start": 0, "end": 2, "count": 8}
+        shown = (await client.call_tool("frames", asked)).content[1::2]
+        for part in shown:
+            picture = np.asarray(Image.open(io.BytesIO(base64.b64decode(part.data))))
+            assert np.abs(picture[30, 20].astype(int) - COLOURS["red"]).max() < 30
+
+    talk_here(tmp_path / "index", visit)
 
 
 def test_no_time_is_after_the_end_of_a_video(library: Library) -> None:
@@ -236,6 +269,16 @@ def test_one_signal_ends_it_while_the_agent_reads_nothing(library: Library) -> N
             before, now = now, waiting(process.stdout)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60)
+
+
+def test_an_agent_that_is_gone_is_no_fault(library: Library, capfd) -> None:
+    with greeted(library) as process:
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/list", "params": {}}
+        process.stdout.close()
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.close()
+        assert process.wait(60) == 0
+    assert not capfd.readouterr().err
 
 
 def test_a_call_may_be_cancelled(library: Library) -> None:

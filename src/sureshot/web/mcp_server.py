@@ -19,7 +19,7 @@ import anyio.to_thread
 from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp.types import ToolAnnotations
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, ValidationError
 
 from sureshot.errors import QueryError, SureshotError, reason_of
 from sureshot.library.clips import export_name, still
@@ -27,6 +27,7 @@ from sureshot.library.results import Answer, Answerable
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain, printable
 from sureshot.web.media import ClipCache, check_length, cut_film
+from sureshot.web.schema import what_is_invalid
 from sureshot.web.session import Session
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -47,6 +48,7 @@ _INSTRUCTIONS = (
 class FoundMoment(BaseModel):
     """A moment of a video."""
 
+    rank: int = Field(description="1 is the best; `sentence` and `notes` count by it.")
     video: str = Field(description="Id of the video, for `frames` and `clip`.")
     path: str = Field(description="The file.")
     start: float = Field(description="Second at which it begins.")
@@ -123,7 +125,10 @@ def run_mcp(session: Session, cache: ClipCache) -> None:
         KeyboardInterrupt: a signal came that would have raised it.
     """
     with _closed_by_signals():
-        make_mcp(session, cache).run("stdio")
+        try:
+            make_mcp(session, cache).run("stdio")
+        except* BrokenPipeError:
+            pass  # the agent reads no more
 
 
 @contextmanager
@@ -170,13 +175,23 @@ def _closed_by_signals() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
+class _Server(MCPServer[Any]):
+    """A server that says in a sentence what is wrong with arguments."""
+
+    async def call_tool(self, *call: Any) -> Any:
+        try:
+            return await super().call_tool(*call)
+        except ToolError as error:
+            if isinstance(cause := error.__cause__, ValidationError):
+                raise ToolError(what_is_invalid(cause.errors())) from None
+            raise
+
+
 def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
     """A server with the tools ``find``, ``status``, ``frames`` and ``clip``."""
     from sureshot import __version__
 
-    server: MCPServer[Any] = MCPServer(
-        "sureshot", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR"
-    )
+    server = _Server("sureshot", instructions=_INSTRUCTIONS, version=__version__, log_level="ERROR")
 
     @_tool(server)
     def find(
@@ -206,6 +221,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         min: Annotated[
             float, Field(description="Leave out moments that are less likely right.", ge=0, lt=1)
         ] = 0.0,
+        correct: Annotated[bool, Field(description="Correct misspelt words first.")] = True,
     ) -> FoundMoments:
         """Find moments in the user's videos by a sentence about what is seen or said."""
         answer = session.searcher().search(
@@ -218,6 +234,7 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
             until=until,
             sort=sort,
             min=min,
+            correct=correct,
         )
         return _found(answer, min)
 
@@ -249,10 +266,9 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         record, rate = _file(session, video), session.store().settings.frame_rate
         last = _ending(record, start, start if end is None else end)
         many = 1 if last == start else count
-        step = (last - start) / max(1, many - 1)
         shown: list[Any] = []
         for number in range(many):
-            at = start + number * step
+            at = start + (number + 0.5) * (last - start) / many  # the next scene begins at its end
             picture = Image(data=still(record.path, at, side=side, rate=rate), format="jpeg")
             shown += [f"{at:.2f} s", picture]
         return shown

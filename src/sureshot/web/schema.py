@@ -5,6 +5,7 @@ import inspect
 import re
 import types
 import typing
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -284,11 +285,18 @@ async def _on_error(request: Request, error: Any) -> Response:
     return error_reply(str(error), status, error.code, wait)
 
 
+def what_is_invalid(faults: Sequence[Mapping[str, Any]], skipped: int = 0) -> str:
+    """What pydantic found, in one sentence, without so many first parts of each place."""
+    said = []
+    for one in faults:
+        name = ".".join(map(str, one["loc"][skipped:])) or "the request"
+        reason = str(one["msg"])
+        said.append(f"{name}: {reason[:1].lower()}{reason[1:]}")
+    return "; ".join(said) + "."
+
+
 async def _on_invalid(request: Request, error: Any) -> Response:
-    first = error.errors()[0]
-    name = ".".join(str(part) for part in first["loc"][1:]) or "the request"
-    reason = str(first["msg"])
-    return error_reply(f"{name}: {reason[:1].lower()}{reason[1:]}.", 422, "arguments")
+    return error_reply(what_is_invalid(error.errors(), 1), 422, "arguments")
 
 
 async def _on_http(request: Request, error: Any) -> Response:

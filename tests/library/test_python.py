@@ -50,6 +50,25 @@ def test_an_index_that_was_closed_searches_again(films) -> None:
     assert films.search("green").hits == before.hits
 
 
+def test_an_index_that_is_gone_is_shown_still(library: Library, tmp_path: Path) -> None:
+    opened = sureshot.open_index(shutil.copytree(library.db, tmp_path / "index"))
+    shutil.rmtree(tmp_path / "index")
+    assert "cannot be read" in repr(opened)
+
+
+def test_hits_that_were_chosen_are_exported_as_an_answer(films, tmp_path: Path) -> None:
+    answer = films.search("green", limit=2)
+    with pytest.raises(SureshotError, match="list is not the answer"):
+        sureshot.library.export(list(answer)[1:], tmp_path)
+    chosen = replace(answer, hits=tuple(answer)[1:])
+    (cut,) = sureshot.library.export(chosen, tmp_path, min="0%").written
+    assert cut.name.startswith("02 ")
+
+
+def test_all_hits_may_be_asked_for(films) -> None:
+    assert len(films.search("green", limit=sys.maxsize)) == len(films.search("green", limit=100))
+
+
 def test_an_index_pickles(films) -> None:
     copy = pickle.loads(pickle.dumps(films))
     assert copy.search("green").hits == films.search("green").hits

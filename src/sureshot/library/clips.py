@@ -17,7 +17,7 @@ from jaxtyping import UInt8
 from sureshot.errors import ArgumentError, QueryError, SureshotError, VideoError, option, reason_of
 from sureshot.files import replace_file
 from sureshot.library.confidence import at_least
-from sureshot.library.query_checks import seconds
+from sureshot.library.query_checks import parse_share, seconds
 from sureshot.library.results import (
     JSON_SCHEMA,
     WEAK,
@@ -71,7 +71,7 @@ def export(
     format: str = "clips",
     copy: bool = False,
     pad: float | str = 0.0,
-    min: float = WEAK,
+    min: float | str = WEAK,
     overwrite: bool = False,
     lines: Callable[[Path], Sequence[Line]] | None = None,
 ) -> Exported:
@@ -90,10 +90,16 @@ def export(
             probably none is right; 0 cuts every hit, as is done where nothing is calibrated.
         lines: the words of a video, such as `Searcher.lines`; None writes no subtitles.
     """
+    if not isinstance(answer, Answer):
+        raise ArgumentError(
+            f"{type(answer).__name__} is not the answer to a search; to export some of its hits, "
+            "give dataclasses.replace(answer, hits=(...))."
+        )
     check_format(format)
     if copy and format != "clips":
         raise ArgumentError(f"{option('copy', True)} is about clips; leave out one of the two.")
     around = seconds(pad, "pad") or 0.0
+    min = parse_share(min) if isinstance(min, str) else min
     if not 0 <= min < 1:
         raise ArgumentError(f"{option('min')} is {min:g}; it must be 0 or more and below 1.")
     folder = absolute(to)

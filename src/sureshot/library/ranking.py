@@ -284,13 +284,14 @@ _AWAY = "The folder of some of these is not there now; is its disk connected?"
 
 
 _COUNTS, _SHARES = ("limit", "per_video"), ("coverage", "min", "prior")
+_ALL = 2**31  # more than any index has, and less than Lance can count to
 
 
 def _number(name: str, value: Any) -> int | float:
     """An option that is a number, also of numpy, or a share as it is typed."""
     try:
         if name not in _SHARES:
-            return operator.index(value)
+            return min(operator.index(value), _ALL)
         share = parse_share(value) if isinstance(value, str) else float(value)
         if not math.isnan(share):
             return share

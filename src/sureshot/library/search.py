@@ -353,8 +353,11 @@ class Searcher:
         return confidence.describe_card(card)
 
     def __repr__(self) -> str:
-        videos, windows = self.store.count_videos(), self.store.count()
-        size = f"{counted(videos, 'video')} in {counted(windows, 'window')}"
+        try:
+            videos, windows = self.store.count_videos(), self.store.count()
+            size = f"{counted(videos, 'video')} in {counted(windows, 'window')}"
+        except StoreError:  # a debugger asks as well
+            size = "cannot be read"
         return f"{plain(self.store.location)}: {size}, model {plain(self.encoder.name)}"
 
     def search(

@@ -27,6 +27,7 @@ from sureshot.files import (
     write_text,
 )
 from sureshot.settings import read_json
+from sureshot.web.media import ClipCache
 from tests.processes import barrier, error_of, finish, start
 
 
@@ -208,6 +209,14 @@ def test_what_a_killed_process_leaves_is_cleared_by_the_next_write(place: Path) 
     assert len(names(place)) == 3
     write_text(place / "a.txt", "new")
     assert names(place) == ["a.txt", "b.txt"]
+
+
+def test_what_killed_processes_leave_in_a_cache_is_gone_when_it_is_opened(place: Path) -> None:
+    assert finish(start(write_half, place / "a.mp4")) == [-signal.SIGKILL]
+    with replace_file(place / "b.mp4") as living:
+        assert len(names(place)) == 2
+        ClipCache(place)
+        assert names(place) == [living.parent.name]
 
 
 def test_what_a_living_process_writes_is_left_alone(place: Path) -> None:

@@ -97,16 +97,27 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 
 def restore_folder(path: Path) -> None:
     """Remove what killed processes left of a path; put back what they moved away."""
-    pattern = re.compile(re.escape(_prefix(path)) + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial")
+    for hidden in _abandoned(path.parent, re.escape(_prefix(path))):
+        with contextlib.suppress(FileNotFoundError):  # another process clears too
+            _discard(hidden, path)
+
+
+def remove_abandoned(folder: Path) -> None:
+    """Remove what killed processes left of files that they wrote into a folder."""
+    for hidden in _abandoned(folder, r"\..*\."):
+        shutil.rmtree(hidden, ignore_errors=True)
+
+
+def _abandoned(folder: Path, prefix: str) -> Iterator[Path]:
+    """The hidden folders whose processes are gone, by how their names begin."""
+    pattern = re.compile(prefix + r"([0-9a-f]{8})-(\d+)-[0-9a-f]{8}\.partial", re.DOTALL)
     try:
-        names = os.listdir(path.parent)  # noqa: PTH208 - a cache has thousands of files
+        names = os.listdir(folder)  # noqa: PTH208 - a cache has thousands of files
     except OSError:
         return
     for match in filter(None, map(pattern.fullmatch, names)):
-        hidden = path.parent / match[0]
-        if _is_abandoned(hidden, match[1], int(match[2])):
-            with contextlib.suppress(FileNotFoundError):  # another process clears too
-                _discard(hidden, path)
+        if _is_abandoned(hidden := folder / match[0], match[1], int(match[2])):
+            yield hidden
 
 
 def write_text(path: Path, text: str) -> None:

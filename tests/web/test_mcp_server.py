@@ -12,7 +12,7 @@ import sys
 import tempfile
 import termios
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -232,12 +232,12 @@ def test_an_index_may_come_go_and_be_of_another_model(library: Library, tmp_path
 
 
 @contextmanager
-def greeted(library: Library) -> Iterator[Any]:
+def greeted(library: Library, command: Sequence[str] = COMMAND) -> Iterator[Any]:
     """A process of the server that an agent has greeted."""
     asked = {"protocolVersion": "2025-06-18", "capabilities": {}}
     asked["clientInfo"] = {"name": "test", "version": "1"}
     hello = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": asked}
-    command = [*COMMAND, "mcp", "--db", library.db]
+    command = [*command, "mcp", "--db", library.db]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         process.stdin.write(json.dumps(hello).encode() + b"\n")
         process.stdin.flush()
@@ -269,6 +269,36 @@ def test_one_signal_ends_it_while_the_agent_reads_nothing(library: Library) -> N
             before, now = now, waiting(process.stdout)
         process.send_signal(signal.SIGTERM)
         assert process.wait(60)
+
+
+SLOW = """
+import time
+from sureshot.__main__ import main
+from sureshot.web import mcp_server
+def cut(*_):
+    open("begun", "w").close()
+    time.sleep(600)
+mcp_server._file = cut
+main()
+"""
+
+
+@pytest.mark.parametrize("number", [0, signal.SIGTERM])
+def test_nothing_waits_for_a_clip_that_nobody_waits_for(
+    library: Library, tmp_path, monkeypatch, number
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with greeted(library, [sys.executable, "-c", SLOW]) as process:
+        asked = {"name": "clip", "arguments": {"video": "0" * 32, "start": 0, "end": 1}}
+        call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
+        process.stdin.write(json.dumps(call).encode() + b"\n")
+        process.stdin.flush()
+        while not Path("begun").exists():
+            time.sleep(0.1)
+        if number:
+            process.send_signal(number)
+        process.stdin.close()
+        assert process.wait(120) in (0, 130)
 
 
 def test_an_agent_that_is_gone_is_no_fault(library: Library, capfd) -> None:

@@ -285,18 +285,23 @@ def mcp(
     from sureshot.web.session import Session
 
     session = Session(db=db, model=model, device=device, within=Roots(roots or ()).paths)
-    run_mcp(session, ClipCache(films_dir()))
+    try:
+        run_mcp(session, ClipCache(films_dir()))
+    except KeyboardInterrupt:
+        _leave(130)
+        raise
     _leave()
     return 0
 
 
-def _leave() -> None:
+def _leave(code: int = 0) -> None:
     """Exit at once if a film is still being made, which nothing keeps; Python would wait for it."""
-    working = [thread for thread in threading.enumerate() if thread.name.startswith("sureshot")]
+    ours = ("sureshot", "AnyIO")
+    working = [thread for thread in threading.enumerate() if thread.name.startswith(ours)]
     for thread in working:
         thread.join(_PATIENCE)
     if any(thread.is_alive() for thread in working):
-        os._exit(0)
+        os._exit(code)
 
 
 CALIBRATE_EXAMPLES = examples(

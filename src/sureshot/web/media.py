@@ -20,7 +20,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response, StreamingResponse
 
 from sureshot.errors import QueryError, SureshotError, reason_of
-from sureshot.files import replace_file
+from sureshot.files import remove_abandoned, replace_file
 from sureshot.library.clips import Film, export_name, film_of, first_part, write_part
 from sureshot.media.discover import open_regular
 from sureshot.media.excerpt import MP4, cut
@@ -130,6 +130,7 @@ class ClipCache:
         self._age = age
         self._locks: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._guard = threading.Lock()
+        remove_abandoned(folder)
         self._evict(size)
 
     def film(self, video: str, name: str, make: Callable[[Path], object]) -> Path:

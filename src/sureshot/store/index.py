@@ -196,14 +196,12 @@ class Store:
 
     def state(self) -> tuple[Any, ...]:
         """What changes in this process with each change of the table of videos."""
-        with as_store_error(self.location, "read"):
-            return self._tables.use("videos", state_of)
+        return self._tables.read("videos", state_of)
 
     def paths(self) -> Any:
         """The texts of the paths of all videos that can be found, an arrow array in no order."""
-        wanted = {"columns": ["path"], "filter": "windows > 0"}
         with as_store_error(self.location, "read"):
-            paths = self._tables.use("videos", lambda table: table.to_table(**wanted)["path"])
+            paths = self._tables.rows("videos", ["path"], "windows > 0")["path"]
         if self._tables.damaged("videos")[0]:
             found = [to_text(one.path) for one in self.videos() if one.windows]
             paths = pa.array(found, pa.string())
@@ -221,8 +219,8 @@ class Store:
     def folders(self) -> set[Path]:
         """The folders that hold videos, also failed ones."""
         with as_store_error(self.location, "read"):
-            rows = self._tables.use("videos", lambda table: table.to_table(columns=["path"]))
-        texts = {text.rpartition("/")[0] or "/" for text in texts_of(rows["path"])}
+            paths = self._tables.rows("videos", ["path"])["path"]
+        texts = {text.rpartition("/")[0] or "/" for text in texts_of(paths)}
         return set(map(from_text, texts))
 
     def at(self, paths: Iterable[Path]) -> dict[Path, VideoRecord]:
@@ -419,8 +417,7 @@ class Store:
     def count_videos(self, selection: Selection | None = None) -> int:
         """Number of videos that can be found, or of those of them selected."""
         rows = SelectedRows("id")
-        with as_store_error(self.location, "read"):
-            return self._tables.use("videos", lambda t: rows.count(t, selection, "windows > 0"))
+        return self._tables.read("videos", lambda t: rows.count(t, selection, "windows > 0"))
 
     def select(self, folder: str | Path, among: Collection[VideoRecord] | None = None) -> Selection:
         """The videos at or below a path; where there are none, those in folders of that name.
@@ -489,8 +486,7 @@ class Store:
 
     def _settings(self) -> dict[str, str]:
         """What is remembered besides videos; it can be read whatever files of rows are damaged."""
-        with as_store_error(self.location, "read"):
-            return self._tables.use("videos", lambda table: table.config(), deadly=True)
+        return self._tables.read("videos", lambda table: table.config(), deadly=True)
 
     def _remember(self, values: Mapping[str, str | None]) -> None:
         """Change what `_settings` gives; None forgets."""

@@ -188,10 +188,7 @@ def compared(tables: Tables) -> Iterator[Comparison]:
 
 
 def _stored_by_video(tables: Tables, condition: str | None) -> dict[str, StoredOf]:
-    def act(table: Any) -> pa.Table:
-        return table.to_table(columns=["video", "written_at", "check"], filter=condition)
-
-    rows = tables.use("windows", act)
+    rows = tables.rows("windows", ["video", "written_at", "check"], condition)
     wanted = [("video", "count"), ("check", "sum"), ("written_at", "min"), ("written_at", "max")]
     found = rows.group_by("video").aggregate(wanted)
     numbers = found.drop_columns(["video"]).to_pylist()
@@ -293,7 +290,7 @@ class ClaimsCheck:
         """Whether as many windows are there as videos have; of few it is looked at which."""
         count = self._tables.count("windows")
         if count > MAX_CHECKED:
-            claims = self._tables.use("videos", lambda t: t.to_table(columns=["windows"]))
+            claims = self._tables.rows("videos", ["windows"])
             return count == (pc.sum(claims["windows"]).as_py() or 0)
         return not self._sentences()
 

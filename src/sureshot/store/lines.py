@@ -105,8 +105,7 @@ class Lines:
                 self._counted = table.version, found
             return self._counted[1]
 
-        with as_store_error(self._tables.location, "read"):
-            return self._tables.use("lines", act)
+        return self._tables.read("lines", act)
 
     def of(self, path: Path) -> list[Line]:
         """The lines of a video in the order of time."""
@@ -163,9 +162,8 @@ class Lines:
             nearly = MatchQuery(word, "text", fuzziness=_SLIPS)
             texts = [f.line.text for f in self._found(full_text_query=nearly, limit=_ALIKE)]
         else:
-            all_texts = {"columns": ["text"], "filter": "text IS NOT NULL"}
             with as_store_error(self._tables.location, "read"):
-                rows = self._tables.use("lines", lambda table: table.to_table(**all_texts))
+                rows = self._tables.rows("lines", ["text"], "text IS NOT NULL")
             texts = texts_of(rows["text"])  # also those that may be damaged
         return Counter(each for text in texts for each in set(re.findall(_LETTERS, text.lower())))
 
@@ -209,8 +207,7 @@ class Lines:
         """What is wrong with the lines, as sentences; all of them are read."""
         if not self._tables.has_lines():
             return []
-        with as_store_error(self._tables.location, "read"):
-            damaged = self._tables.use("lines", _damaged)
+        damaged = self._tables.read("lines", _damaged)
         videos = counted(len({video for video, _ in damaged}), "video")
         return [f"Words in {videos} are not what was written."] if damaged else []
 
@@ -237,17 +234,15 @@ class Lines:
 
     def sweep(self, before: float) -> None:
         """Remove lines that were written before a time and are of no indexed video."""
-        old = {"columns": ["video"], "filter": f"stamp IS NOT NULL AND written_at < {before!r}"}
-        found = self._tables.use("lines", lambda table: table.to_table(**old))["video"]
+        old = f"stamp IS NOT NULL AND written_at < {before!r}"
+        found = self._tables.rows("lines", ["video"], old)["video"]
         orphans = sorted(set(texts_of(found)) - self._indexed())
         for first in range(0, len(orphans), _AT_ONCE):
             ids = id_list(orphans[first : first + _AT_ONCE])
             self._tables.drop("lines", f"video IN ({ids}) AND written_at < {before!r}")
 
     def _indexed(self) -> set[str]:
-        indexed = {"columns": ["id"], "filter": "windows > 0"}
-        known = self._tables.use("videos", lambda table: table.to_table(**indexed))
-        return set(texts_of(known["id"]))
+        return set(texts_of(self._tables.rows("videos", ["id"], "windows > 0")["id"]))
 
     def _replace(self, read: Sequence[WordsRead]) -> None:
         if not read:
@@ -279,8 +274,7 @@ class Lines:
             some = self._selected.options(table, selection)
             return table.scanner(columns=names, **wanted, **some).to_table()
 
-        with as_store_error(self._tables.location, "read"):
-            rows = self._tables.use("lines", act)
+        rows = self._tables.read("lines", act)
         right = sound(rows.drop_columns([n for n in rows.column_names if n in _OF_LANCE]))
         if not right.all():
             bad = texts_of(rows.filter(pa.array(~right))["path"])

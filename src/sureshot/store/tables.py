@@ -133,6 +133,15 @@ class Tables:
                 seen.append(version)
         raise OSError("other processes rewrite it faster than it can be read")
 
+    def read(self, name: Name, act: Callable[[Any], Result], *, deadly: bool = False) -> Result:
+        """What `use` gives; `StoreError` where the table cannot be read."""
+        with as_store_error(self.location, "read"):
+            return self.use(name, act, deadly=deadly)
+
+    def rows(self, name: Name, columns: Sequence[str], condition: str | None = None) -> pa.Table:
+        """Columns of the rows that meet an SQL condition; what Lance says comes out as it is."""
+        return self.use(name, lambda t: t.to_table(columns=[*columns], filter=condition))
+
     @property
     def names(self) -> tuple[Name, ...]:
         """The tables that are there, those of an index without words or with them."""

@@ -23,7 +23,7 @@ from sureshot.store.rows import (
     stored_windows,
     to_text,
 )
-from sureshot.store.tables import Name, Tables, as_store_error, check_written, state_of
+from sureshot.store.tables import Name, Tables, check_written, state_of
 from sureshot.text import listed, plain, printable
 
 SCANNED = 20_000  # windows that a search may compare one by one, which takes about 15 ms
@@ -148,8 +148,7 @@ class Finder:
                     return stored_windows(rows.filter(pa.array(right)).slice(0, k), self._dim)
                 count += int((~right).sum())
 
-        with as_store_error(self._tables.location, "read"):
-            return self._tables.use("windows", act)
+        return self._tables.read("windows", act)
 
     def nearest_many(
         self,
@@ -165,8 +164,7 @@ class Finder:
             rows, right = self._near(table, vectors, k, hub_corrected, selection)
             return rows if right.all() else None
 
-        with as_store_error(self._tables.location, "read"):
-            rows = self._tables.use("windows", act)
+        rows = self._tables.read("windows", act)
         if rows is None:  # one by one, as others then take the place of damaged ones
             return [self.nearest(v, k, selection, hub_corrected=hub_corrected) for v in vectors]
         query = rows.column("query_index").to_numpy()
@@ -190,13 +188,11 @@ class Finder:
             self._all = now, found
             return found
 
-        with as_store_error(self._tables.location, "read"):
-            return self._tables.use("windows", act)
+        return self._tables.read("windows", act)
 
     def count(self, selection: Selection | None) -> int:
         """Number of windows of all videos, or of those selected."""
-        with as_store_error(self._tables.location, "read"):
-            return self._tables.use("windows", lambda t: self._selected.count(t, selection))
+        return self._tables.read("windows", lambda t: self._selected.count(t, selection))
 
     def windows(self, condition: str, order: str) -> StoredWindows:
         """The windows that meet an SQL condition, in the order of a column."""
@@ -208,8 +204,7 @@ class Finder:
                 self._tables.doubt("windows")
             return rows, right, _paths_of(table, rows.filter(pa.array(~right)))
 
-        with as_store_error(self._tables.location, "read"):
-            rows, right, damaged = self._tables.use("windows", act)
+        rows, right, damaged = self._tables.read("windows", act)
         if not right.all():
             raise StoreError(damage(self._tables.location, damaged))
         return stored_windows(rows.sort_by(order), self._dim)

@@ -125,7 +125,7 @@ def _changed(tables: Tables, records: Sequence[VideoRecord]) -> list[str]:
         return []
     digests = {record.id: record.digest for record in records}
     condition = f"id IN ({id_list(list(digests))})"
-    rows = tables.use("videos", lambda t: t.to_table(["id", "digest"], condition).to_pylist())
+    rows = tables.rows("videos", ["id", "digest"], condition).to_pylist()
     return [row["id"] for row in rows if row["digest"] and row["digest"] != digests[row["id"]]]
 
 

@@ -192,12 +192,6 @@ class Recall:
     mean: float
     n: int
 
-    def at(self, k: int) -> float:
-        """R@k in percent."""
-        if k not in (1, 5, 10, 50):
-            raise SureshotError(f"R@{k} is not kept here; use 1, 5, 10 or 50, or recall_at.")
-        return getattr(self, f"r{int(k)}")
-
 
 def recall(ranks: Float[np.ndarray, " queries"]) -> Recall:
     """Summary of the ranks of one direction.
@@ -262,7 +256,9 @@ def r_sum(direction: Recall) -> float:
 def rsum(texts: Recall, videos: Recall, ks: Sequence[int] = (1, 5, 10)) -> float:
     """Sum of the recalls of both directions, 0 to 600 for three; ActivityNet has 1, 5 and 50.
 
+    Each of ``ks`` is 1, 5, 10 or 50.
+
     References:
         "rsum" in the tables of the DVTR paper.
     """
-    return sum(direction.at(k) for direction in (texts, videos) for k in ks)
+    return sum(getattr(direction, f"r{k}") for direction in (texts, videos) for k in ks)

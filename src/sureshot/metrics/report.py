@@ -1,14 +1,14 @@
 """What one evaluation found: raw scores first, everything else named for what it is."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Float64
+from jaxtyping import Float64
 
 from sureshot.errors import SureshotError
 from sureshot.files import replace_file, write_text
@@ -36,7 +36,6 @@ from sureshot.metrics.ranks import (
     Scores,
     recall,
     recall_at,
-    refuse_nan,
     rsum,
     text_ranks,
     video_ranks,
@@ -283,8 +282,6 @@ def report(
         corrected: further scores, shown below the raw ones.
     """
     similarity, owner = np.asarray(similarity), np.asarray(owner)
-    for k in ks:
-        recall(np.ones(1)).at(k)  # refused before anything is computed
     line = partial(_line, owner=owner, resamples=resamples, seed=seed)
     compared = {"t2v": text_ranks(similarity, owner), "v2t": video_ranks(similarity, owner)}
     raw = line("raw", "t2v", similarity), line("raw", "v2t", similarity)
@@ -360,61 +357,35 @@ def _value(value: float, found: Interval | None, form: str = ".1f") -> str:
     return f"{value:{form}}" + (f" {found.ends()}" if found else "")
 
 
-def write_run(
-    path: Path,
-    similarity: Float[np.ndarray, "queries items"],
-    queries: Sequence[str],
-    items: Sequence[str],
-    *,
-    depth: int | None = None,
-    tag: str = "sureshot",
+def write_trec(
+    folder: Path, similarity: Scores, owner: Owners, videos: Sequence[str], tag: str
 ) -> None:
-    """Write a run: lines ``query Q0 item rank score tag``, best first.
+    """Write ``run.txt`` and ``qrels.txt``, where a text is named after its video and its row.
 
-    Scores are written so that reading them gives the same numbers again. Items that score ``-inf``
-    are left out: they were ruled out. Most tools ignore the written rank, sort by score and break
-    ties by the item's name, so numbers agree with `recall` only where no scores tie.
-
-    Args:
-        similarity: higher is better; transpose a matrix of texts and videos for video to text.
-        depth: items written for each query; all if None.
+    A line of a run is ``text Q0 video rank score tag``, the best 1000 of each text, without those
+    that score ``-inf``: they were ruled out. Scores are written so that reading them gives the same
+    numbers again. Most tools ignore the written rank, sort by score and break ties by the video's
+    name, so numbers agree with `recall` only where no scores tie.
     """
-    for kind, names, count in zip(
-        ("query", "item"), (queries, items), similarity.shape, strict=True
+    videos = ["_".join(name.split()) for name in videos]  # white space separates the fields
+    if len(set(videos)) < len(videos):
+        raise SureshotError(
+            f"{len(set(videos))} different names for {len(videos)} videos; give one each."
+        )
+    owners = [videos[own] for own in owner]
+    texts = [f"{name}#{row}" for row, name in enumerate(owners)]
+    tag = "_".join(Path(tag).name.split())
+    folder.mkdir(parents=True, exist_ok=True)
+    with (
+        replace_file(folder / "run.txt") as fresh,
+        fresh.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        if len(names) != count or len(set(names)) != count:
-            raise SureshotError(
-                f"{len(set(names))} different names for {count} {kind} rows or columns; give one "
-                "each."
-            )
-        for name in names:
-            _check_name(kind, name)
-    refuse_nan(similarity)
-    if np.isposinf(similarity).any():
-        raise SureshotError("A score is +inf, which a TREC run cannot hold; scores must be finite.")
-    with replace_file(path) as fresh, fresh.open("w", encoding="utf-8", newline="\n") as file:
-        for query, row in zip(queries, similarity, strict=True):
-            best = np.argsort(-row.astype(np.float64), kind="stable")[:depth]
+        for text, row in zip(texts, similarity, strict=True):
+            best = np.argsort(-row.astype(np.float64), kind="stable")[:1000]
             kept = best[np.isfinite(row[best])]
             file.writelines(
-                f"{query} Q0 {items[i]} {rank} {float(row[i])!r} {tag}\n"
+                f"{text} Q0 {videos[i]} {rank} {float(row[i])!r} {tag}\n"
                 for rank, i in enumerate(kept.tolist(), 1)
             )
-
-
-def write_qrels(path: Path, relevant: Iterable[tuple[str, str]]) -> None:
-    """Write judgements: lines ``query 0 item 1`` for each pair of a query and what it seeks."""
-    lines = []
-    for query, item in relevant:
-        _check_name("query", query)
-        _check_name("item", item)
-        lines.append(f"{query} 0 {item} 1\n")
-    write_text(path, "".join(lines))
-
-
-def _check_name(kind: str, name: str) -> None:
-    if name.split() != [name]:
-        raise SureshotError(
-            f"The {kind} name {name!r} is empty or holds white space, which separates the fields "
-            "of a TREC file; rename it."
-        )
+    judged = (f"{text} 0 {own} 1\n" for text, own in zip(texts, owners, strict=True))
+    write_text(folder / "qrels.txt", "".join(judged))

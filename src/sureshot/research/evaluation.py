@@ -17,8 +17,7 @@ from sureshot.metrics.report import (
     RecallReport,
     hub_corrected,
     report,
-    write_qrels,
-    write_run,
+    write_trec,
 )
 from sureshot.models.checkpoint import record_recalls
 from sureshot.models.encoders.experts import presence, read_experts
@@ -294,7 +293,8 @@ def evaluate(
     if record:
         record_recalls(expand(scorer.name), recalls)
     if trec is not None:
-        write_trec(expand(trec), features, scores, scorer.name)
+        names = [item.id for item in features.split.items]
+        write_trec(expand(trec), scores, features.split.owner(), names, scorer.name)
     if not trust:
         return Evaluation(report=recalls, notes=tuple(notes.lines))
     ranked = ranking(scorer, features, raw=scores)
@@ -355,20 +355,6 @@ def recall_report(
         corrected=corrected,
         ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
     )
-
-
-def write_trec(
-    folder: Path, features: SplitFeatures, scores: Float[np.ndarray, "texts videos"], tag: str
-) -> None:
-    """Write ``run.txt`` and ``qrels.txt``; a caption is named after its video and its number."""
-    split = features.split
-    videos = ["_".join(item.id.split()) for item in split.items]
-    queries = [f"{videos[caption.video]}#{row}" for row, caption in enumerate(split.captions)]
-    folder.mkdir(parents=True, exist_ok=True)
-    tag = "_".join(Path(tag).name.split())
-    write_run(folder / "run.txt", scores, queries, videos, depth=1000, tag=tag)
-    owners = (videos[caption.video] for caption in split.captions)
-    write_qrels(folder / "qrels.txt", zip(queries, owners, strict=True))
 
 
 def read_card(path: Path, scorer: Scorer) -> Calibration:

@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sureshot.errors import SureshotError
-from sureshot.metrics import hubs as module
 from sureshot.metrics import ranks
 from sureshot.metrics.hubs import (
     dual_softmax,
@@ -204,12 +203,7 @@ def test_scores_that_are_no_number_are_refused(call, bad):
 
 
 @pytest.mark.parametrize("call", CALLS[2:4])
-def test_a_bank_that_does_not_fit_is_refused(call):
-    with pytest.raises(SureshotError, match=r"The bank has 0 captions and 4 videos"):
-        call(cosines(3, 4), np.zeros((0, 4)))
-    # The shape check of the test run would speak first.
-    with pytest.raises(SureshotError, match=r"5 videos, the similarities have 4"):
-        module._bank(cosines(3, 5), cosines(3, 4))
+def test_a_bank_with_what_is_no_number_is_refused(call):
     bank = cosines(3, 4)
     bank[0, 1] = np.nan
     with pytest.raises(SureshotError, match=r"bank\[0, 1\] is nan"):
@@ -225,12 +219,6 @@ def test_a_bank_that_rules_a_video_out_has_no_mean_but_a_soft_maximum():
     assert np.isfinite(querybank_norm(similarity, bank, k=4)).all()
     bank[4, 1] = -INF
     np.testing.assert_allclose(querybank_norm(similarity, bank, k=4)[:, 1], similarity[:, 1])
-
-
-@pytest.mark.parametrize("call", CALLS)
-def test_an_empty_matrix_is_refused(call):
-    with pytest.raises(SureshotError, match="empty"):
-        call(cosines(0, 4), cosines(5, 4))
 
 
 @settings(max_examples=40, deadline=None)

@@ -44,7 +44,7 @@ def dual_softmax(similarity: Scores, scale: float = CLIP_SCALE) -> Corrected:
         scale as well, which changes no ranking.
     """
     scores = _finite("similarity", similarity)
-    if scores.size and (scores.max(1) < 0).mean() > 0.5:
+    if (scores.max(1) < 0).mean() > 0.5:
         raise SureshotError(
             "DSL multiplies scores, so it is for cosines; here most texts score below 0 with every "
             "video, as logarithms of probabilities do. Take inverted_softmax."
@@ -68,8 +68,6 @@ def inverted_softmax(similarity: Scores, scale: float = CLIP_SCALE) -> Corrected
         does not lose small ones to zero. The released code of DUQ applies this to every result it
         prints, without saying so.
     """
-    if scale <= 0:
-        raise SureshotError(f"scale is {scale:g}; it must be above 0.")
     scores = _finite("similarity", similarity)
     return _log_softmax(scores, scores, scale) / scale
 
@@ -91,7 +89,7 @@ def querybank_norm(similarity: Scores, bank: Bank, *, beta: float = 20.0, k: int
         overflow. Where scores tie for place ``k`` all of them are activated, not the first found.
     """
     scores = _finite("similarity", similarity)
-    known = _bank(bank, scores)
+    known = _finite("bank", bank)
     activated = (known >= _kth_best(known, k)).any(0)
     hub_first = ((scores == scores.max(1, keepdims=True)) & activated).any(1)
     scores[hub_first] = _log_softmax(scores[hub_first], known, beta) / beta
@@ -121,7 +119,7 @@ def nearest_neighbour_normalised(
         array([[0.4, 0. ]])
     """
     scores = _finite("similarity", similarity)
-    return scores - weight * nearest_mean(_bank(bank, scores), k)
+    return scores - weight * nearest_mean(bank, k)
 
 
 def nearest_mean(bank: Bank, k: int) -> Float64[np.ndarray, " videos"]:
@@ -147,7 +145,6 @@ def occurrences(similarity: Scores, k: int = 10) -> Float64[np.ndarray, " videos
         >>> occurrences(np.array([[0.9, 0.2, 0.2], [0.8, 0.1, 0.3]]), 2)
         array([2. , 0.5, 1.5])
     """
-    _check_filled("similarity", similarity)
     found = np.zeros(similarity.shape[1])
     for part in row_blocks(*similarity.shape):
         scores = _finite("similarity", similarity[part])
@@ -197,20 +194,8 @@ def _kth_best(scores: Corrected, k: int) -> Float64[np.ndarray, "texts 1"]:
     return np.partition(scores, place, axis=1)[:, place : place + 1]
 
 
-def _bank(
-    bank: Float[np.ndarray, "captions other"], scores: Corrected
-) -> Float64[np.ndarray, "captions other"]:
-    if bank.shape[1] != scores.shape[1] or len(bank) == 0:
-        raise SureshotError(
-            f"The bank has {len(bank)} captions and {bank.shape[1]} videos, the similarities have "
-            f"{scores.shape[1]} videos; score at least one caption against the same videos."
-        )
-    return _finite("bank", bank)
-
-
 def _finite(name: str, scores: Scores) -> Corrected:
     """A float64 copy without NaN and ``+inf``."""
-    _check_filled(name, scores)
     copied = scores.astype(np.float64)
     bad = np.argwhere(~(copied < np.inf))
     if len(bad):
@@ -220,11 +205,3 @@ def _finite(name: str, scores: Scores) -> Corrected:
             "infinity. Find what made it: an empty mask, a zero vector, a training that diverged."
         )
     return copied
-
-
-def _check_filled(name: str, scores: Scores) -> None:
-    if scores.size == 0:
-        raise SureshotError(
-            f"The matrix {name} is empty, {len(scores)} by {scores.shape[1]}; give at least one "
-            "text and one video."
-        )

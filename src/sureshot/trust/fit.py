@@ -138,8 +138,8 @@ class Labelled:
 
 def labelled(
     scores: Scores,
-    relevant: Bool[np.ndarray, "other_queries other_videos"],
-    video: Integer[np.ndarray, " labelled"],
+    relevant: Relevant,
+    video: Integer[np.ndarray, " queries"],
     about: QueryContext = UNKNOWN,
 ) -> Labelled:
     """The queries that have a relevant video.
@@ -153,11 +153,6 @@ def labelled(
         video: as of `Labelled`; of several kinds of queries about the same videos the same numbers.
     """
     known = [one for one in (about.background, about.words, about.common) if one is not None]
-    if scores.shape != relevant.shape or {len(video), *map(len, known)} != {len(scores)}:
-        raise SureshotError(
-            f"The scores are {scores.shape}, the labels {relevant.shape}, with {len(video)} videos "
-            "of queries; give all for the same queries and videos."
-        )
     if not all(np.isfinite(part).all() for part in (scores, *known)):
         raise SureshotError("A score is NaN or infinite; nothing can be calibrated on it.")
     there = np.flatnonzero(relevant.any(1))

@@ -1,5 +1,6 @@
 """Files of annotation: what is read, and what is said where one is not as it should be."""
 
+import _codecs
 import os
 import pickle
 from collections import OrderedDict, defaultdict
@@ -204,6 +205,7 @@ def test_an_array_that_python_2_wrote_is_read(read):
         (getattr, ("x", "y")),
         (np.load, ("{0}", None, True)),
         (np.memmap, ("{0}", "u1", "w+", 0, (3,))),
+        (_codecs.encode, ("x", "rot13")),
     ],
 )
 def test_nothing_is_run(read, tmp_path, call, arguments, arrays):

@@ -180,19 +180,11 @@ def _errors() -> tuple[type[Exception], ...]:
 
 
 def publish(
-    folder: Path,
-    name: str,
-    *,
-    card: str,
-    private: bool | None,
-    token: str | None,
-    message: str,
-    branch: str | None,
-    pull_request: bool,
+    folder: Path, name: str, card: str, private: bool | None, token: str | None, **commit: Any
 ) -> str:
     """Upload the folder of a trained model as one commit; the address of the commit.
 
-    See `sureshot.models.load.Scorer.push_to_hub`.
+    See `sureshot.models.load.Scorer.push_to_hub`; ``commit`` is as the hub's client takes it.
     """
     from huggingface_hub import HfApi
     from huggingface_hub.errors import HfHubHTTPError, LocalTokenNotFoundError
@@ -218,15 +210,13 @@ def publish(
             write_text(copy / README, card)
             api = HfApi(token=token)
             made = api.create_repo(name, private=private, exist_ok=True)
-            commit = api.upload_folder(
+            done = api.upload_folder(
                 repo_id=made.repo_id,
                 folder_path=copy,
-                commit_message=message,
                 delete_patterns=[TRUST, BANK, MEASURED, f"{ENCODER}/*"],  # of an earlier version
-                revision=branch,
-                create_pr=pull_request,
+                **commit,
             )
-        return str(commit.commit_url)
+        return str(done.commit_url)
     except LocalTokenNotFoundError:
         raise ModelError(f"To publish {name}, {_LOG_IN}") from None
     except HfHubHTTPError as error:

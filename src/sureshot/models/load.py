@@ -294,16 +294,9 @@ class Scorer:
         from sureshot.models.checkpoint import model_card
 
         home = self._require_files()
-        return huggingface.publish(
-            home,
-            name,
-            card=model_card(home, name),
-            private=private,
-            token=token,
-            message=commit_message,
-            branch=branch,
-            pull_request=create_pr,
-        )
+        card = model_card(home, name)
+        commit = {"commit_message": commit_message, "revision": branch, "create_pr": create_pr}
+        return huggingface.publish(home, name, card, private, token, **commit)
 
     def _require_files(self) -> Path:
         """The folder that a trained model is in."""

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-import sureshot.models.systems.duq_released as module
 from sureshot.models.layers.transformer import Block
 from sureshot.models.systems.duq_released import DuqReleased
 from tests.golden.whole import (
@@ -110,16 +109,6 @@ def across(official: Official, trained: Trained) -> Trained:
             part.block.__class__ = AcrossItems
     trained.tuned = Padding(trained.tuned, official, "frames_full", masked=True)
     return trained
-
-
-@pytest.fixture
-def draws(official: Official, monkeypatch: pytest.MonkeyPatch):
-    def use(name: str, step: int | None = None) -> None:
-        noise = [official.arrays[f"{name}_eps_{side}"] for side in ("text", "video")]
-        waiting = iter(part if step is None else part[step] for part in noise)
-        monkeypatch.setattr(module, "draw_noise", lambda shape, source: next(waiting))
-
-    return use
 
 
 def scores(official: Official, trained: Trained, batch) -> dict[str, Tensor]:

@@ -51,12 +51,6 @@ def trained(official: Official) -> Trained:
     return Trained(official, settings, pooling() | head, "hugging_face", openai=False)
 
 
-@pytest.fixture
-def batch(official: Official):
-    """Short videos repeat their last frame; no frame is masked."""
-    return official.texts("ids_eot"), official.videos("frames_repeat")
-
-
 def draw(trained: Trained, noise: Tensor) -> None:
     """Have the next losses draw this noise."""
     object.__setattr__(trained.model.system, "_noise", lambda shape, source: noise)

@@ -11,7 +11,6 @@ import pytest
 import torch
 from torch import Tensor
 
-from sureshot.models.layers import gaussian
 from sureshot.models.layers.pooling import unit
 from sureshot.models.systems.base import Codes, TextTokens, VideoTokens
 from sureshot.models.systems.uatvr import Uatvr
@@ -126,18 +125,6 @@ def padded(official: Official, trained: Trained) -> Trained:
     trained.model.system.__class__ = AsPadded
     trained.tuned = Padding(trained.tuned, official)
     return trained
-
-
-@pytest.fixture
-def draws(official: Official, monkeypatch: pytest.MonkeyPatch):
-    """Hands the official noise to the next losses: a name, and a number of a step."""
-
-    def use(name: str, step: int | None = None) -> None:
-        noise = [official.arrays[f"{name}_eps_{side}"] for side in ("text", "video")]
-        waiting = iter(part if step is None else part[step] for part in noise)
-        monkeypatch.setattr(gaussian, "draw_noise", lambda shape, source: next(waiting))
-
-    return use
 
 
 def test_first_weights_are_those_of_clip_and_small(official: Official, trained: Trained) -> None:

@@ -30,12 +30,6 @@ def trained(official: Official) -> Trained:
     return Trained(official, settings, pooling(), "hugging_face", openai=False)
 
 
-@pytest.fixture
-def batch(official: Official):
-    """Short videos repeat their last frame; no frame is masked."""
-    return official.texts("ids_eot"), official.videos("frames_repeat")
-
-
 def test_first_weights_are_identities(official: Official, trained: Trained) -> None:
     check_start(trained)
     names = {name for group in official.told["parameter_groups"] for name in group["names"]}

@@ -242,15 +242,6 @@ def recall_at(ranks: Float[np.ndarray, " queries"], k: int) -> float:
     return 100.0 * float(np.count_nonzero(ranks <= k)) / len(ranks)
 
 
-def r_sum(direction: Recall) -> float:
-    """R@1 + R@5 + R@10 of one direction, 0 to 300.
-
-    References:
-        "R@Sum" in table 4 of the DUQ paper.
-    """
-    return direction.r1 + direction.r5 + direction.r10
-
-
 def rsum(texts: Recall, videos: Recall, ks: Sequence[int] = (1, 5, 10)) -> float:
     """Sum of the recalls of both directions, 0 to 600 for three; ActivityNet has 1, 5 and 50.
 

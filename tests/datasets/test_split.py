@@ -125,22 +125,9 @@ def listing(captions, **more):
     return Listing("paragraph", captions, **more)
 
 
-def test_what_is_found_is_a_split_and_the_rest_is_missing(tmp_path):
-    films(tmp_path, "a.mp4", "c.avi", "e.mp4")
-    captions = {"c": ["x", "x"], "b": ["y"], "a": [" z "], "e": []}
-    split = to_split(
-        listing(captions, expected=9, span=(0.0, 30.0)), "didemo", "test", [tmp_path], "mine"
-    )
-    assert told(split) == {"c": ["x", "x"], "a": ["z"]}
-    assert [item.path.name for item in split.items] == ["c.avi", "a.mp4"]
-    assert {(item.start, item.end) for item in split.items} == {(0.0, 30.0)}
-    assert (split.dataset, split.name, split.protocol) == ("didemo", "test", "paragraph")
-    assert (split.missing, split.expected, split.label) == (("b", "e"), 9, "mine")
-
-
 def test_empty_captions_of_the_videos_found_are_dropped_and_counted(tmp_path):
     films(tmp_path, "a.mp4", "b.mp4")
-    captions = {"a": ["x", "", " \n"], "b": [""], "gone": ["", ""]}
+    captions = {"a": [" x ", "", " \n"], "b": [""], "gone": ["", ""]}
     split = to_split(listing(captions), "msvd", "test", [tmp_path])
     assert told(split) == {"a": ["x"]}
     assert (split.dropped, split.missing) == (3, ("b", "gone"))

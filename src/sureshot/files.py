@@ -7,6 +7,7 @@ processes left are removed when the same file is written next.
 
 import contextlib
 import errno
+import fcntl
 import functools
 import hashlib
 import json
@@ -23,11 +24,6 @@ from typing import Any, Literal
 from sureshot.errors import ModelError, SureshotError, pip_install
 from sureshot.paths import cache_dir, make_index_folder
 from sureshot.s3 import ObjectPath
-
-try:
-    import fcntl
-except ImportError:  # no such locks on this system
-    fcntl = None  # type: ignore[assignment]
 
 CARD = "trust.json"  # the calibration card in the folder of an index or of a checkpoint
 _SAMPLE = 65536  # bytes of each part of a file that is read for a quick look
@@ -310,7 +306,7 @@ def lock(
     """
     waited = False
     until = time.monotonic() + patience
-    while fcntl is not None and (opened := open_lock(path, make=make)) is not None:
+    while (opened := open_lock(path, make=make)) is not None:
         kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
         with contextlib.ExitStack() as attempt:
             attempt.callback(os.close, opened)

@@ -231,9 +231,7 @@ def open_regular(path: Path) -> FileIO:
     """A regular file, opened without a buffer; OSError for a pipe, which would be waited for."""
     if isinstance(path, ObjectPath):
         return path.open("rb", buffering=0)
-    descriptor = os.open(
-        path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    )
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
     try:
         if not S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.ENOTSUP, "is not a regular file", str(path))

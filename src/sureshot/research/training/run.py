@@ -1,5 +1,6 @@
 """From a recipe to a trained checkpoint: read, encode, build, fit, save; or only estimate that."""
 
+import resource
 import statistics
 import sys
 import tempfile
@@ -702,9 +703,5 @@ def _peak(device: str) -> int:
     """Most bytes taken so far, on a GPU by torch and elsewhere by this process."""
     if torch.device(device).type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    if sys.platform == "win32":
-        return 0
-    import resource
-
     used = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return used if sys.platform == "darwin" else used * 1024

@@ -73,8 +73,8 @@ def test_the_options_of_a_search_reach_it(search, library, tmp_path, monkeypatch
     long = rows(search("red", "--longer", "0:12"))
     assert {row[3] for row in long} == {"scenes.mp4", "yellow.mp4"}
     assert search("red", "--shorter", "1").out.endswith("that lasts 1 s or less.\n")
-    assert "  = " in search("white", "-k", "1").out
-    assert "  = " not in search("white", "--no-merge-copies").out
+    assert "  copy: " in search("white", "-k", "1").out
+    assert "  copy: " not in search("white", "--no-merge-copies").out
     ran = search("красный", "--json", "-k", "2")
     (answer,) = answers(ran)
     assert ran.out.count("\n") == 1 and len(answer["hits"]) == 2

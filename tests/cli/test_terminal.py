@@ -111,7 +111,7 @@ def test_hits_are_a_table_with_pieces_of_a_scene_and_copies_below_them(capsys):
         "   best at             time  score  video",
         "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
         "                                      same scene: 1:03:20-1:03:30",
-        "                                      = /v/b.mp4  1:01-1:30",
+        "                                      copy: /v/b.mp4  1:01-1:30",
         "Not calibrated: scores give the order only; even the first may be far off.",
     ]
 
@@ -165,7 +165,7 @@ def test_a_name_is_not_torn_where_the_terminal_is_narrower_than_its_path():
         "1  best at 1:02:05  1:02:00-1:02:30  0.500",
         "/home/somebody/Videos/2024 summer/by the lake/",
         "family holiday at the lake.mp4",
-        "  = /v/b.mp4  1:01-1:30",
+        "  copy: /v/b.mp4  1:01-1:30",
     ]
 
 
@@ -220,7 +220,7 @@ def test_what_the_user_says_stays(monkeypatch) -> None:
 def test_of_thousands_of_copies_a_few_are_listed():
     copies = tuple(Copy(Path(f"/v/{number}.mp4"), 0.0, 5.0) for number in range(2000))
     hit = Hit(1, Path("/v/a.mp4"), 0.0, 5.0, 0.5, (FrameScore(1.0, 0.5),), copies=copies)
-    assert terminal.videos_of(hit)[-2:] == ["  = /v/4.mp4  0:00-0:05", "  = 1995 more"]
+    assert terminal.videos_of(hit)[-2:] == ["  copy: /v/4.mp4  0:00-0:05", "  and 1995 more copies"]
 
 
 @pytest.mark.parametrize("grid", [False, True])

@@ -23,6 +23,7 @@ PATHS = [
     "dogs and cats.mkv",
     "carnival.mp4",
     "seven.mp4",
+    "Bergstraße/Fuß.mp4",
     "street 7/house.mp4",
     "Show.S01E01.mkv",
     "Show.S01E02.mkv",
@@ -52,6 +53,8 @@ def names(tmp_path_factory):
         ("cat", ["dogs and cats.mkv"]),
         ("arzte", ["2019/Ärzte live"]),
         ("ÄRZTE LIVE", ["2019/Ärzte live"]),
+        ("bergstrasse", ["Bergstraße"]),
+        ("FUß", ["Bergstraße/Fuß.mp4"]),
         ("car", []),  # not carnival
         ("a red car on a street", []),
         ("7", []),  # too little

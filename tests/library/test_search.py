@@ -645,7 +645,7 @@ def named(tmp_path_factory):
     videos = tmp_path_factory.mktemp("named") / "videos"
     (videos / "beach").mkdir(parents=True)
     coloured(videos / "VID_2085.mp4", ["red"], seconds=1, rate=4)
-    coloured(videos / "beach" / "blue.mp4", ["blue"], seconds=1, rate=4)
+    coloured(videos / "beach" / "blue 2023.mp4", ["blue"], seconds=1, rate=4)
     coloured(videos / "beach" / "elefant.mp4", ["green"], seconds=1, rate=4)
     sureshot.index(videos, db=videos.parent / "index", workers=1)
     return open_index(videos.parent / "index")
@@ -677,6 +677,7 @@ def test_a_name_that_nothing_else_is_known_of_is_searched_alone(named):
     assert (answer.hits, answer.confidence) == ((), None)
     assert answer.warnings == ("Pictures were not searched, as this names a video or folder.",)
     assert len(named.search("VID_2085", correct=False)) > 0
+    assert "For videos recorded then" in named.search("in 2023").warnings[1]
     assert "by name: " in repr(answer)
     assert answer.to_dict()["names"][0]["path"].endswith("VID_2085.mp4")
 

@@ -515,7 +515,7 @@ def test_a_copy_has_its_own_time(page) -> None:
 
     page.route("**/api/search**", with_copy)
     search(page, "blue")
-    page.get_by_text("= /v/long.mp4 0:12-0:20").wait_for()
+    page.get_by_text("copy: /v/long.mp4 0:12-0:20").wait_for()
     page.unroute("**/api/search**")
 
 
@@ -719,9 +719,14 @@ def test_misspelt_words_are_corrected_and_names_found(browser, tmp_path) -> None
             page.locator("#sort").select_option("date")
             page.wait_for_url("**/?q=elefant&sort=date&correct=false")
             page.locator("#unfilter").click()
+            page.locator("#query").fill("elephant in July 2023")
+            page.get_by_text("Only what was recorded from 2023-07-01 to 2023-07-31").click()
+            page.wait_for_url("**&since=2023-07-01&until=2023-07-31")
+            page.locator("#unfilter").click()
             page.locator("#query").fill("vid_2085")
             page.get_by_text("Pictures were not searched").wait_for()
-            page.locator("#names .name").click()
+            page.locator("#names .name").wait_for()
+            page.locator("#query").press("Enter")
             assert colour(page) == 0
             page.locator("#query").fill("beach")
             page.locator("#names").get_by_text("by name · 1 video").wait_for()

@@ -394,11 +394,11 @@ _COPIES = 5  # of a hit that are listed; a camera that stands still makes thousa
 def videos_of(hit: Hit) -> list[str]:
     """The file of a hit, and below it the other pieces of its scene and its copies."""
     copies = [
-        f"  = {short(copy.path)}{copy.mark}  {time_range(copy.start, copy.end)}"
+        f"  copy: {short(copy.path)}{copy.mark}  {time_range(copy.start, copy.end)}"
         for copy in hit.copies[:_COPIES]
     ]
     if (more := len(hit.copies) - _COPIES) > 0:
-        copies.append(f"  = {more} more")
+        copies.append(f"  and {more} more copies")
     scene = [f"  {hit.scene}"] if hit.pieces else []
     return [short(hit.path) + hit.mark, *scene, *copies]
 

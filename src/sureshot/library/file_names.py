@@ -28,8 +28,8 @@ def name_parts(text: str) -> list[str]:
     """The words and numbers of a query or a name, without capitals and accents.
 
     Examples:
-        >>> name_parts("VID_2085.mp4"), name_parts("the Ärzte")
-        (['vid', '2085', 'mp', '4'], ['arzte'])
+        >>> name_parts("VID_2085.mp4"), name_parts("the Ärzte"), name_parts("Straße")
+        (['vid', '2085', 'mp', '4'], ['arzte'], ['strasse'])
     """
     return [part for part in all_words(text) if part not in EMPTY_WORDS]
 
@@ -40,7 +40,7 @@ def all_words(text: str) -> list[str]:
 
 
 def _folded(text: str) -> str:
-    letters = unicodedata.normalize("NFKD", text.lower())
+    letters = unicodedata.normalize("NFKD", text.lower().replace("ß", "ss"))
     return "".join(letter for letter in letters if not unicodedata.combining(letter))
 
 
@@ -100,7 +100,8 @@ class FileNames:
             ends = [end or "" for end in pc.min_max(paths).as_py().values()]
             shared = os.path.commonprefix(ends)  # noqa: RUF071 - cut at a slash below
             below = pc.utf8_slice_codeunits(paths, shared.rfind("/") + 1)
-            folded = pc.utf8_normalize(pc.utf8_lower(below), "NFKD")
+            folded = pc.replace_substring(pc.utf8_lower(below), "ß", "ss")
+            folded = pc.utf8_normalize(folded, "NFKD")
             names = pc.replace_substring_regex(folded, r"\p{Mn}", "")
             every = pa.table({"path": paths, "name": names})
             self._known = state, every

@@ -20,7 +20,7 @@ from sureshot.text import encodable, other_script, plain
 _LONGEST = 100_000  # characters of a query that are looked at
 # Endings that may be exchanged for one another, or for none, in a word that is the same.
 _EXCHANGED = [*itertools.product(("", "s", "es", "ed", "ing", "er"), repeat=2)]
-_THING = re.compile("(?:any|some|every)thing", re.I)
+_THING = re.compile("(?:any|some|every)thing|videos?|clips?|footage", re.I)
 _QUOTES = {'"': '"', "“": "”", "„": "“", "«": "»", "”": "”"}
 
 
@@ -116,14 +116,17 @@ def usual_prior() -> float | None:
 def unknown_words(text: str, vocabulary: Container[str]) -> tuple[tuple[str, ...], bool]:
     """Words that are not in a vocabulary, and whether nothing else of a text is known.
 
-    Words such as "the" and "after" say nothing of a picture; nor do numbers and signs.
+    Words such as "the" and "after" say nothing of a picture; nor do dates, numbers and signs.
 
     Examples:
         >>> unknown_words("the quokkas of Berghain", {"quokka"})
         (('Berghain',), False)
+        >>> unknown_words("videos from last summer", {"summer", "video"})
+        ((), True)
     """
     # Words for any thing, or for none, name nothing that is seen.
     nothing = _limits(False)[_NEGATION]
+    text = _limits(False)[_WHEN].sub(" ", _DATE.sub(" ", text))
     words = [w for w in seen_words(text) if not (nothing.fullmatch(w) or _THING.fullmatch(w))]
 
     def is_known(word: str) -> bool:

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from PIL import Image
 
 _MOST = 24  # windows of a long video that are looked at
-_FOREIGN = "they hold for words that the model knows."
+_FOREIGN = "the model doesn't know these words."
 _NEGATED = "these show what you asked to leave out."
 _NO_SHARES = "coverage", "min", "prior", "present"  # options of answers that have percentages
 _SHOWING = "Showing results for “{}”. {} searches for “{}” instead."
@@ -606,8 +606,12 @@ class Searcher:
         """
         names, found = self._names.matches(typed, asked.folder)
         unknown = query_checks.is_foreign(self.encoder, asked.text)
-        only = correct and found > 0 and (unknown or _is_name(typed, names))
-        warnings = [_ONLY_NAMES] if only else [] if phrase else [*asked.warnings]
+        is_name = _is_name(typed, names)
+        only = correct and found > 0 and (unknown or is_name)
+        warnings = [] if phrase else [*asked.warnings]
+        if only:
+            dated = [one for one in asked.warnings if query_checks.RECORDED in one and not is_name]
+            warnings = [_ONLY_NAMES, *dated]
         if typed == asked.text:
             typed = ""
         else:

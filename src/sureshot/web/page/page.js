@@ -229,7 +229,7 @@ function show(before, among) {
   $("weak").hidden = hide || !(left || answer.hits.some((hit) => hit.weak));
   $("weak").textContent = left ? "Show weak hits" : "Hide weak hits";
   const warnings = answer.warnings.slice((answer.typed ? 1 : 0) + (answer.verdict ? 0 : 1)); // the first are said already
-  $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, typeof note === "string" ? inWords(note) : note)));
+  $("notes").replaceChildren(...[answer.typed ? corrected() : null, ...warnings].filter(Boolean).map((note) => make("li", {}, typeof note === "string" ? noted(note) : note)));
   if (!before) named(answer).catch((error) => say(error.message, "error"));
   $("hits").replaceChildren(...answer.hits.map(row));
   choose(chosen, held && !hide && !before);
@@ -240,6 +240,22 @@ function show(before, among) {
     else $("hits").children[Math.max(chosen, 0)]?.querySelector(".thumb").focus({ preventScroll: true });
   }
   document.title = `${answer.query} · Sureshot`;
+}
+
+// A note; where it names days, with a button for what was recorded then.
+function noted(note) {
+  const [, before, since, until] = /^(.*?)(?: For videos[^.]*?)? --since ([\d-]+) --until ([\d-]+)\.$/.exec(note) ?? [];
+  if (!since) return inWords(note);
+  if ($("since").value === since && $("until").value === until) return before;
+  const days = since === until ? `on ${since}` : `from ${since} to ${until}`;
+  const button = make("button", { type: "button", textContent: `Only what was recorded ${days}` });
+  button.addEventListener("click", () => {
+    $("since").value = since;
+    $("until").value = until;
+    $("filters").open = true;
+    go(wanted());
+  });
+  return make("span", {}, `${before} `, button);
 }
 
 // That misspelt words were replaced, and the way to insist.
@@ -306,9 +322,9 @@ function row(hit, place) {
   if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
   const name = make("strong", {}, title(hit, () => play(place)));
   const folder = make("small", { textContent: folderOf(hit.path) });
-  const others = [hit.text.scene, ...hit.copies.map((copy) => `= ${copy.path}${absence(copy)} ${copy.text}`)].filter(Boolean);
+  const others = [hit.text.scene, ...hit.copies.map((copy) => `copy: ${copy.path}${absence(copy)} ${copy.text}`)].filter(Boolean);
   const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
-  const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} ` }) : null;
+  const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} likely` }) : null;
   const number = new URLSearchParams(location.search).has("sort") ? `${hit.rank}. ` : null;
   const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
   const said = hit.lines.map((line) => make("p", { className: "said" }, ...marked(line)));
@@ -343,7 +359,7 @@ function row(hit, place) {
     }),
     trouble);
   const item = make("li", { className: hit.weak ? "hit weak" : "hit", tabIndex: -1 }, thumb,
-    make("div", {}, make("p", {}, number, words, times), make("p", {}, name), make("p", {}, folder), ...said, ...below, deeds));
+    make("div", {}, make("p", {}, number, words, times), make("p", {}, name), make("p", {}, folder), ...said, ...below), deeds);
   item.addEventListener("focusin", () => choose(place, false));
   return item;
 }
@@ -596,12 +612,15 @@ function choose(next, focus = true) {
   items[chosen].scrollIntoView({ block: "nearest" });
 }
 
+// What leads on where no hits are shown: those that were held back, or the first found by its name.
+const further = () => ($("closest").hidden ? $("names").querySelector("button") : $("closest"));
+
 addEventListener("keydown", (event) => {
   const typing = /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const open = answer && !$("hits").hidden;
   const acts = {
-    ArrowDown: () => (open || !answer) && choose(chosen + 1),
+    ArrowDown: () => (open && answer.hits.length) || !answer ? choose(chosen + 1) : further()?.focus(),
     ArrowUp: () => (chosen <= 0 ? $("query").focus() : choose(chosen - 1)),
     Escape: () => ($("player").hidden ? $("query").select() : close()),
   };
@@ -641,6 +660,7 @@ $("form").addEventListener("submit", async (event) => {
   const isShown = answer?.address === location.search && $("query").value.trim() === new URLSearchParams(location.search).get("q");
   const isAsked = document.activeElement === $("query"); // and not a filter
   if (isAsked && isShown && answer.hits.length && !$("hits").hidden) return play(Math.max(chosen, 0));
+  if (isAsked && isShown && further()) return further().click();
   go(wanted(), pending !== null && !fresh);
   pending = null;
 });
@@ -764,7 +784,7 @@ async function held() {
   try {
     const state = await ask("api/status");
     const lines = state.summary.split("\n").map((line) => make("p", {}, make("strong", { textContent: line.slice(0, 12).trim() }), ` ${line.slice(12)}`));
-    const isSmall = (line) => /^(Index|Model|Windows|On disk) /.test(line.textContent);
+    const isSmall = (line) => /^(Index|Model|Windows|On disk|Percentages) /.test(line.textContent);
     const small = make("details", {}, make("summary", { textContent: "Details" }), ...lines.filter(isSmall));
     $("held").replaceChildren(...lines.filter((line) => !isSmall(line)), small);
     list("unread", "could not be indexed", state.failed);

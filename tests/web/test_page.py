@@ -3,6 +3,7 @@
 import base64
 import io
 import itertools
+import os
 import re
 import time
 
@@ -14,6 +15,7 @@ import sureshot
 from sureshot.library.catalog import status
 from sureshot.models.encoders.toy import COLOURS
 from tests.clips import coloured
+from tests.documents import same_line
 from tests.paths import ROOT
 from tests.small_library import index
 from tests.web.browser import WAIT, behind_a_proxy, launched, served
@@ -777,6 +779,40 @@ def test_a_first_visit_leads_to_indexing_which_outlives_the_page(browser, tmp_pa
 
 
 # --- percentages, on real clips -------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_the_picture_in_the_documents_is_of_the_page_as_it_is(browser, tmp_path) -> None:
+    """``SURESHOT_UPDATE_DOCUMENTS=1`` draws it again; what it says stands in docs/page.md."""
+    clips = ROOT / ".cache" / "demo" / "clips"
+    if not clips.is_dir():
+        pytest.skip("the sample clips are not here; `make demo` fetches them")
+    sureshot.index(clips, db=tmp_path / "db")
+
+    def at_home(route):
+        reply = route.fetch()
+        route.fulfill(response=reply, body=reply.text().replace(str(clips), "/home/me/clips"))
+
+    with served("--db", tmp_path / "db", home=tmp_path) as (address, known):
+        for page in opened(browser, address, known):
+            page.set_viewport_size({"width": 1200, "height": 660})
+            page.route("**/api/search**", at_home)
+            page.goto(f"{address}?q=a+rabbit+in+a+meadow")
+            page.locator("#answer:not([aria-busy]) .hit").first.wait_for()
+            until(
+                page, "[...hits.querySelectorAll(`img`)].slice(0, 3).every((one) => one.complete)"
+            )
+            page.locator(".thumb").first.click()
+            until(page, "video.currentTime > 2.5")
+            page.evaluate("video.pause(); video.controls = false")
+            verdict = page.locator("#verdict").inner_text()
+            document = ROOT / "docs" / "page.md"
+            shown = re.search(r"!\[The page: “(.*?)”", document.read_text("utf-8"))[1]
+            if os.environ.get("SURESHOT_UPDATE_DOCUMENTS"):
+                page.screenshot(path=ROOT / "docs" / "page.png")
+                document.write_text(document.read_text("utf-8").replace(shown, verdict), "utf-8")
+            else:
+                assert same_line(shown, verdict)
 
 
 @pytest.mark.slow

@@ -321,12 +321,12 @@ function row(hit, place) {
   const thumb = thumbnail(picture(hit, hit.peak), `Play ${spoken}`, () => play(place), absence(hit));
   if (!absence(hit)) preview(thumb, thumb.firstChild, hit);
   const name = make("strong", {}, title(hit, () => play(place)));
-  const folder = make("small", { textContent: folderOf(hit.path) });
+  const folder = make("small", {}, folderOf(hit.path), ...(hit.date ? [" · ", day(hit)] : []));
   const others = [hit.text.scene, ...hit.copies.map((copy) => `copy: ${copy.path}${absence(copy)} ${copy.text}`)].filter(Boolean);
   const below = others.map((textContent) => make("p", {}, make("small", { textContent })));
   const words = hit.text.probability ? make("span", { className: "percent", textContent: `${hit.text.probability} likely` }) : null;
   const number = new URLSearchParams(location.search).has("sort") ? `${hit.rank}. ` : null;
-  const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`, ...(hit.date ? [" · ", day(hit)] : []));
+  const times = make("span", {}, `best at ${hit.text.peak} · ${hit.text.range}`);
   const said = hit.lines.map((line) => make("p", { className: "said" }, ...marked(line)));
   const deed = (text, act, attributes = {}) => {
     const button = make("button", { type: "button", textContent: text, attributes });

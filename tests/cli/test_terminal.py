@@ -112,7 +112,7 @@ def test_hits_are_a_table_with_pieces_of_a_scene_and_copies_below_them(capsys):
         "1  1:02:05  1:02:00-1:02:30  0.500  /v/a.mp4",
         "                                      same scene: 1:03:20-1:03:30",
         "                                      copy: /v/b.mp4  1:01-1:30",
-        "Not calibrated: scores give the order only; even the first may be far off.",
+        "Not calibrated: the best match comes first, but even that may be wrong.",
     ]
 
 

@@ -197,6 +197,12 @@ def backwards(found):
             "Not sure: 57% that result 1 is right, 23% that only another one is, 20% that it's not "
             "in your videos. If it's there, it's among results 1 to 19 in 90% of searches.",
         ),
+        # 54 of 57 is more than 90 of 100: nobody needs a list of 19 then.
+        (
+            sure("several plausible", 0.54, 0.57),
+            "Not sure: 54% that the first result is right, 3% that only a later one is, 43% that "
+            "it's not in your videos.",
+        ),
         # One video out of one says nothing.
         (
             sure("several plausible", 0.5, 0.5, plausible=1),
@@ -216,7 +222,7 @@ def backwards(found):
         (sure("probably not here", 0.0001, 0.0002), "Probably not in your videos: over 99%."),
         (
             answer(hit()),
-            "Not calibrated: scores give the order only; even the first may be far off.",
+            "Not calibrated: the best match comes first, but even that may be wrong.",
         ),
     ],
 )

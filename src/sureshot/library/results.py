@@ -27,7 +27,7 @@ _COLUMNS = (  # of a table of hits
     *("source", "date", "date_from", "missing"),
 )
 CONFIDENT = 0.795  # printed as 80 %, from which a first hit is called sure, or its video here
-NOT_CALIBRATED = "Not calibrated", ": scores give the order only; even the first may be far off."
+NOT_CALIBRATED = "Not calibrated", ": the best match comes first, but even that may be wrong."
 
 
 def looked_for(path: Path) -> dict[str, Any]:
@@ -469,6 +469,8 @@ class Answer(Sequence[Hit]):
             hit.probability is None for hit in self.hits
         )
         if known is None or known.plausible == 1 or (unknown and known.plausible is None):
+            return ""
+        if known.right >= known.coverage * (self.present or 1):  # if it's there, the first will do
             return ""
         if known.plausible is None:  # no list exceeds half of the library, and ten are shown
             return "" if self.searched < 20 else " Too many fit about as well for a short list."

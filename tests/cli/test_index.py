@@ -203,7 +203,7 @@ def test_a_run_tells_every_number_that_is_not_zero(capsys):
     )
     lines[3] = re.sub(r"\d[\d hmin]* more", "N min more", lines[3])
     assert lines == [
-        "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 with the content of another, "
+        "3 videos found: 1 indexed, 2 unchanged, 3 moved, 4 identical to another, "
         "1 failed, 5 failed before.",
         "Indexed 1 min 30 s of video (8 windows) in 2.0 s, 45.0x real time.",
         "3 videos have subtitles (8 new lines).",

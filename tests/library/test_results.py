@@ -267,7 +267,7 @@ BROKEN = [(Path("/v/a.mp4"), "is \x1b[2Jbroken")]
         ({"found": 1, "indexed": 1}, "1 video found: 1 indexed."),
         (
             {"found": 9, "unchanged": 2, "moved": 3, "copied": 4, "failed": BROKEN},
-            "9 videos found: 2 unchanged, 3 moved, 4 with the content of another, 1 failed.",
+            "9 videos found: 2 unchanged, 3 moved, 4 identical to another, 1 failed.",
         ),
         ({"found": 5, "known_failures": 5}, "5 videos found: nothing new, 5 failed before."),
     ],

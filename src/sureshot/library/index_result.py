@@ -106,7 +106,7 @@ class Indexed:
             "indexed": self.indexed,
             "unchanged": self.unchanged,
             "moved": self.moved,
-            "with the content of another": self.copied,
+            "identical to another": self.copied,
             "failed": len(self.failed),
             "failed before": self.known_failures,
         }

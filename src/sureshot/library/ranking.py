@@ -72,12 +72,15 @@ def join_adjacent(
 
     "Nearly" is relative to this query's own spread, since scores of different queries do not
     compare: a neighbour joins if it is within a fifth of the distance from the best score to the
-    median one. So a long shot comes out as one range, and the scene after it stays out. Where all
-    windows score alike, as in a library of one shot, differences below 0.005 do not count.
+    median one, of all windows or of all videos, whichever is lower: a camera that stands still for
+    hours may have most of the windows. So a long shot comes out as one range, and the scene after
+    it stays out. Where all windows score alike, as in a library of one shot, differences below
+    0.005 do not count.
     """
     if len(paths) == 0:
         return []
-    slack = max(_CLOSE * float(scores.max() - np.median(scores)), _NOISE)
+    usual = min(np.median(scores), _median_of_videos(paths, scores))
+    slack = max(_CLOSE * float(scores.max() - usual), _NOISE)
     by_video: dict[Path, list[int]] = {}
     for row in np.argsort(start, kind="stable").tolist():
         by_video.setdefault(paths[row], []).append(row)
@@ -96,6 +99,14 @@ def join_adjacent(
     ]
     # Ties in the order of paths and times, so that an answer never depends on the store's order.
     return sorted(moments, key=lambda m: (-m.score, m.path, m.start))
+
+
+def _median_of_videos(paths: Sequence[Path], scores: Float[np.ndarray, " windows"]) -> float:
+    """The median score where each video counts the same, however many windows it has."""
+    windows, rising = Counter(paths), np.argsort(scores)
+    shares = np.cumsum([1 / (windows[paths[row]] * len(windows)) for row in rising.tolist()])
+    middle = np.searchsorted(shares, [0.5 - 1e-9, 0.5 + 1e-9])
+    return float(scores[rising[middle]].mean())
 
 
 def _grow(

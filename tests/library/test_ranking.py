@@ -113,7 +113,11 @@ FLAT = np.zeros((4, 288), np.uint8)
 
 
 def copies_of(videos, shown) -> Copies:
-    return Copies(windows(*videos)[0], shown)
+    return Copies(windows(*videos)[0], shown, times_of(shown))
+
+
+def times_of(shown):
+    return np.tile(np.arange(shown.shape[1], dtype=float), (len(shown), 1))
 
 
 def folded(shown, most=10, scores=None):
@@ -132,6 +136,30 @@ def test_a_copy_is_recognised_by_three_of_four_frames():
     assert folded([one, np.concatenate([one[2:], other[:2]])]) == [(0, []), (1, [])]
 
 
+def shot(times):
+    """A bright block that moves through a room, one pixel a second, as seen at some times."""
+    room = np.random.default_rng(3).integers(60, 110, (16, 16))
+    seen = np.tile(room.astype(float), (len(times), 1, 1))
+    for picture, time in zip(seen, times, strict=True):
+        left, part = int(time), time % 1
+        for column, share in ((left, 1 - part), (left + 1, 1), (left + 2, 1), (left + 3, part)):
+            picture[4:12, column] += share * (230 - picture[4:12, column])
+    grey = np.round(seen).astype(np.uint8).reshape(len(times), 256)
+    return np.concatenate([grey, np.full((len(times), 32), 128, np.uint8)], 1)
+
+
+def test_a_copy_that_is_sampled_between_the_frames_of_its_original_is_recognised():
+    original, copy = shot(np.arange(12)), shot(np.arange(12) + 0.5)
+    assert similarity(copy, original[None])[0] == 0  # no two frames are the same
+    assert folded([original, copy]) == [(0, [1])]
+
+
+def test_another_take_by_a_camera_that_stands_still_is_no_copy():
+    original = shot(np.arange(12))
+    for order in (np.arange(12)[::-1], np.random.default_rng(0).permutation(12), np.full(12, 5)):
+        assert folded([original, shot(order + 0.5)]) == [(0, []), (1, [])]
+
+
 def test_copies_stand_in_the_order_of_paths_however_their_vectors_were_rounded():
     shown = [pictures(4)] * 4
     for scores in ([1.0, 0.9999, 0.9998, 0.9997], [1.0, 0.9997, 0.9999, 0.9998]):
@@ -145,7 +173,9 @@ def test_frames_without_a_pattern_make_no_copies():
 def test_a_shot_that_one_video_repeats_stays_two_moments():
     shown = np.stack([pictures(4)] * 2 + [FLAT] * 5)
     paths, start, end, scores = windows([(0, 2, 1.0), (10, 12, 0.99)], BACKGROUND)
-    kept = Copies(paths, shown).folded(join_adjacent(paths, start, end, scores), 2)[:2]
+    kept = Copies(paths, shown, times_of(shown)).folded(
+        join_adjacent(paths, start, end, scores), 2
+    )[:2]
     assert [(m.path, m.start, m.copies) for m in kept] == [(paths[0], 0, []), (paths[0], 10, [])]
 
 

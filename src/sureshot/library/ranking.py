@@ -17,7 +17,7 @@ from sureshot.errors import QueryError, option
 from sureshot.library.query_checks import parse_share
 from sureshot.library.results import Copy, FrameScore, Hit, NameMatch, Piece, looked_for
 from sureshot.media.discover import is_away, is_gone
-from sureshot.media.signature import Patterns
+from sureshot.media.signature import COPY, Patterns
 from sureshot.models.encoders.base import VideoFeatures, mean_pool, unit_vectors
 from sureshot.models.similarity import Similarity
 from sureshot.s3 import ObjectPath
@@ -162,9 +162,6 @@ def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim
     return found
 
 
-_COPY = 0.75  # share of frames that must be found again in another video to call it a copy
-
-
 class Copies:
     """Tells moments that show the same pictures, comparing any two windows once.
 
@@ -173,12 +170,16 @@ class Copies:
     """
 
     def __init__(
-        self, paths: Sequence[Path], signatures: UInt8[np.ndarray, "windows frames 288"]
+        self,
+        paths: Sequence[Path],
+        signatures: UInt8[np.ndarray, "windows frames 288"],
+        times: Float[np.ndarray, "windows frames"],
     ) -> None:
         numbers = {path: number for number, path in enumerate(dict.fromkeys(paths))}
         self._video = np.array([numbers[path] for path in paths], int)
-        self._signatures = signatures
+        self._signatures, self._times = signatures, times
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
+        self._in_step: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
 
     @cached_property
     def _patterns(self) -> Patterns:
@@ -215,7 +216,11 @@ class Copies:
         self._look(moment.rows)
         found = np.any([self._found[row] for row in moment.rows], axis=0).sum(-1)
         telling = self._patterns.telling.sum(-1)
-        return (found >= _COPY * telling) & (telling > 0)
+        rows = tuple(moment.rows)
+        if rows not in self._in_step:
+            others = self._video != self._video[moment.best]
+            self._in_step[rows] = self._patterns.in_step(rows, self._times) & others
+        return ((found >= COPY * telling) & (telling > 0)) | self._in_step[rows]
 
     def _look(self, rows: Sequence[int]) -> None:
         """Compare all windows with those of some that were not compared yet."""
@@ -247,7 +252,7 @@ class WindowScores:
     @cached_property
     def copies(self) -> Copies:
         """Which of the windows show the same pictures."""
-        return Copies(self.windows.paths, self.windows.signatures)
+        return Copies(self.windows.paths, self.windows.signatures, self.windows.times)
 
     @cached_property
     def _codes(self) -> Any:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
 import numpy as np
-from jaxtyping import Bool, Float32, Int, UInt8
+from jaxtyping import Bool, Float, Float32, Int, UInt8
 
 _SIDE = 16  # pixels each way of the grey picture
 _GREY = _SIDE * _SIDE
@@ -13,6 +13,9 @@ SIZE = _GREY + 2 * _PATCHES * _PATCHES  # bytes of a signature
 _NEUTRAL = 128  # what no colour at all is stored as
 _FLAT = 6.0  # grey levels: a frame that varies less has nothing to recognise it by
 _SAME = 0.98  # correlation from which two frames show the same picture
+_LIKE = 0.8  # from which they may be neighbours in one shot
+_PLACES = 5  # pictures that must come at the same pace in both, where they are merely alike
+COPY = 0.75  # share of frames that must be found again in another video to call it a copy
 _AT_ONCE = 4_000_000  # pairs of frames whose coarse pictures are compared at once
 _PAIRS = 8192  # pairs that are compared in full at once
 _DENSE = 16  # if one pair in so many is near, all are compared in one product
@@ -89,6 +92,63 @@ class Patterns:
             coloured = _coloured_alike(self._marks[rows], self._marks[copies])
             same[some] = (products >= _SAME) & coloured
         return one[same], other[same]
+
+    def in_step(
+        self, windows: Sequence[int], times: Float[np.ndarray, "windows frames"]
+    ) -> Bool[np.ndarray, " windows"]:
+        """Which windows show the pictures of some adjacent windows at the same pace.
+
+        A copy whose keyframes are elsewhere is sampled between the frames of its original, and
+        what moves has moved on. So its frames need only resemble theirs, but three quarters of them
+        must resemble most the one that is shown at the same time, all shifted by as much. Another
+        take by a camera that stands still has its best matches anywhere (LOG.md).
+
+        Args:
+            windows: numbers of the windows, in the order of time.
+            times: seconds of each frame.
+        """
+        numbers = np.arange(len(self._marks)).reshape(-1, self._size)
+        chosen = np.array(windows)
+        own = numbers[chosen][self.telling[chosen]]
+        needed = np.maximum(COPY * self.telling.sum(-1), _PLACES)
+        found = np.zeros(len(numbers), bool)
+        step = max(1, _AT_ONCE // max(1, len(own) * self._size))
+        for at in range(0, len(numbers) if len(own) >= _PLACES else 0, step):
+            some = numbers[at : at + step]
+            near = self._coarse[some[0, 0] : some[-1, -1] + 1] @ self._coarse[own].T
+            near -= self._lengths[own] / 2
+            least = self._lengths[some] / 2 - near.max(-1).reshape(some.shape)
+            rows = at + np.flatnonzero(
+                (least <= 1 - _LIKE + _ROUNDING).sum(-1) >= needed[at : at + step]
+            )
+            found[rows] = self._paced(numbers[rows], own, times.ravel(), needed[rows])
+        return found
+
+    def _paced(
+        self,
+        frames: Int[np.ndarray, "rows frames"],
+        own: Int[np.ndarray, " own"],
+        times: Float[np.ndarray, " all"],
+        needed: Float[np.ndarray, " rows"],
+    ) -> Bool[np.ndarray, " rows"]:
+        """Whether so many frames of each row are most like the one at their time, shifted."""
+        products = self._patterns[frames] @ self._patterns[own].T
+        best = products.max(-1)
+        same = products >= best[..., None] - _ROUNDING  # a picture that stands still lasts
+        first, last = same.argmax(-1), len(own) - 1 - same[..., ::-1].argmax(-1)
+        coloured = _coloured_alike(
+            self._marks[frames.ravel()], self._marks[own[first.ravel()]]
+        ).reshape(frames.shape)
+        like = (best >= _LIKE) & coloured
+        gap = np.median(np.diff(times[own]))
+        earliest, latest = (times[own[of]] - times[frames] for of in (first, last))
+        found = np.zeros(len(frames), bool)
+        for shift in earliest.T[..., None] if len(frames) else ():
+            fit = like & (earliest - gap <= shift) & (shift <= latest + gap)
+            shown = np.zeros((len(frames), len(own)), bool)
+            shown[np.nonzero(fit)[0], first[fit]] = True
+            found |= (fit.sum(-1) >= needed) & (shown.sum(-1) >= _PLACES)
+        return found
 
 
 def _blocks() -> Float32[np.ndarray, "256 16"]:

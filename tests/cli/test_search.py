@@ -475,6 +475,11 @@ def test_a_folder_that_none_is_named_so_is_said_with_the_nearest(search, named, 
     assert ("the nearest name is" in ran.out) == bool(nearest) and nearest in ran.out
 
 
+def test_of_two_folders_a_hit_is_in_either(search):
+    ran = search("red", "--folder", "tapes", "--folder", "nowhere")
+    assert "tapes/" in ran.out and "no folder is named nowhere" in ran.out
+
+
 def test_misspelt_words_are_corrected_unless_one_insists(sureshot, tmp_path):
     (tmp_path / "videos").mkdir()
     coloured(tmp_path / "videos" / "VID_2085.mp4", ["red"], seconds=1, rate=4)

@@ -251,6 +251,10 @@ def test_a_folder_may_be_named_by_its_name_alone(tmp_path, monkeypatch):
     assert [hit.path.parts[-4] for hit in one] == ["a"] and not one.warnings
     both = pets.search("red", folder="Animals", merge_copies=False)
     assert {hit.path.name for hit in both} == {"red.mp4"} and len(both) == 2
+    either = pets.search("red", folder=["Animals", tmp_path / "c"], merge_copies=False)
+    assert len(either) == 3
+    either = pets.search("red", folder=["c", "d"], merge_copies=False)
+    assert len(either) == 1 and "no folder is named d" in either.warnings[0]
     named = f"{tmp_path}/a/My Pets/Animals, {tmp_path}/b/Animals"
     assert both.warnings == (f"2 folders are named Animals, and all were searched: {named}.",)
     for number in range(9):

@@ -84,6 +84,8 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
         ):
             asked = {"query": "green", **none}
             assert not (await client.call_tool("find", asked)).structured_content["moments"]
+        asked = {"query": "red", "folder": ["tapes", "nowhere"]}
+        assert (await client.call_tool("find", asked)).structured_content["moments"]
         asked = {"query": "red", "limit": 3, "sort": "date", "longer": 1, "since": "2001-01-01"}
         assert (await client.call_tool("find", asked)).structured_content["moments"]
         assert best["path"] == str(library.videos / "scenes.mp4")

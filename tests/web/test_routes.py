@@ -48,6 +48,10 @@ def test_what_a_search_is_asked_for_goes_through(visitor, library) -> None:
     told = open_index(library.db).search("white", **wanted | {"folder": folder})
     assert without_time(reply) == without_time(told.to_dict() | {"next": None})
     assert len(reply["hits"]) == 2
+    either = {"q": "red", "folder": [str(folder), "/nowhere"]}
+    reply = visitor.get("/api/search", params=either).json()
+    assert {Path(hit["path"]).parent for hit in reply["hits"]} == {folder}
+    assert reply["warnings"][0] == "Nothing is indexed at or below /nowhere."
     reply = visitor.get("/api/search", params={"q": "red", "folder": "/nowhere"}).json()
     assert (reply["hits"], reply["warnings"]) == ([], ["Nothing is indexed at or below /nowhere."])
 
@@ -132,6 +136,11 @@ def test_pages_follow_each_other(visitor, sort) -> None:
         ({"q": "red", "prior": 1.1}, 422, "prior: "),
         ({"q": "red", "present": "perhaps"}, 422, "present: "),
         ({"q": "red", "folder": "a\0b"}, 400, "not a path"),
+        (
+            {"q": "red", "since": "2025", "until": "2024"},
+            400,
+            "of `since` is after",
+        ),
         ({}, 422, "q: field required"),
     ],
 )

@@ -92,7 +92,8 @@ Cache = Annotated[
 ]
 Json = Annotated[bool, flag("--json", "Print JSON for programs (docs/json.md).")]
 Folder = Annotated[  # a text: as a path ./Animals would be the name Animals
-    str | None, setting("DIR", "Only videos in this folder: a path, or just its name.")
+    list[str] | None,
+    setting("DIR", "Only videos in this folder: a path, or just its name; repeat it for more."),
 ]
 Longer = Annotated[str | None, setting("TIME", "Only videos of this length or longer: 90 or 1:30.")]
 Shorter = Annotated[str | None, setting("TIME", "Only videos of this length or less.")]

@@ -37,7 +37,7 @@ from sureshot.models.similarity import MeanFrames, Similarity, similarity_for
 from sureshot.paths import IndexPlace, absolute, absolute_model, as_list, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import IndexSettings, StoredWindows, VideoRecord
-from sureshot.store.vector_search import Selection, VideoSet
+from sureshot.store.vector_search import Folders, Selection, VideoSet
 from sureshot.text import at_time, counted, other_script, plain, printable
 from sureshot.trust.signals import QueryContext, word_counts
 
@@ -365,7 +365,7 @@ class Searcher:
         query: str,
         *,
         limit: int = 10,
-        folder: str | Selection | None = None,
+        folder: Folders | VideoSet | None = None,
         longer: float | str | None = None,
         shorter: float | str | None = None,
         since: date | str | None = None,
@@ -383,8 +383,8 @@ class Searcher:
 
         Args:
             limit: how many moments at most.
-            folder: only videos at or below this path, or in folders of this name; or a set of
-                videos.
+            folder: only videos at or below this path, or in folders of this name, or of any in a
+                list; or a set of videos.
             longer, shorter: only videos that last so long or longer, and so long or less: seconds,
                 or a clock time such as ``1:30``.
             since, until: only videos recorded on this day or later, and on this day or before: a
@@ -542,9 +542,14 @@ class Searcher:
     def _select(self, options: dict[str, Any]) -> None:
         """Replace the options of a `VideoFilter` by the videos that it selects."""
         names = [one.name for one in fields(video_list.VideoFilter)]
-        wanted = video_list.VideoFilter(**{name: options.pop(name, None) for name in names})
+        chosen = {name: options.pop(name, None) for name in names}
+        folder = chosen["folder"]
+        if not isinstance(folder, VideoSet | str | Path | None):
+            chosen["folder"] = folder = tuple(folder)
+        wanted = video_list.VideoFilter(**chosen)
         # To read all videos takes longer than the search: for the same filter once is enough.
-        place = absolute(wanted.folder) if isinstance(wanted.folder, str | Path) else None
+        several = folder if isinstance(folder, tuple) else (folder,)
+        place = [absolute(one) for one in several if isinstance(one, str | Path)]
         state = None
         with contextlib.suppress(StoreError):  # of which the answer warns
             state = self.store.state()

@@ -17,7 +17,7 @@ from sureshot.library.results import JSON_SCHEMA, looked_for
 from sureshot.paths import IndexPlace, index_place
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord, from_text, to_text
-from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
+from sureshot.store.vector_search import Folders, Selection, VideoSet, is_selected, said
 from sureshot.text import counted, duration, plain, printable
 
 Sort: TypeAlias = Literal["best", "date"]
@@ -32,7 +32,7 @@ _COLUMNS = (
 class VideoFilter:
     """What videos have to be like: all of it, bounds included, as `Searcher.search` takes it."""
 
-    folder: str | Selection | None = None
+    folder: Folders | VideoSet | None = None
     longer: float | str | None = None
     shorter: float | str | None = None
     since: date | str | None = None
@@ -186,7 +186,7 @@ class VideoPage:
 def videos(
     db: IndexPlace = None,
     *,
-    folder: str | Selection | None = None,
+    folder: Folders | VideoSet | None = None,
     longer: float | str | None = None,
     shorter: float | str | None = None,
     since: date | str | None = None,

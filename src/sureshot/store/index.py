@@ -40,7 +40,16 @@ from sureshot.store.rows import (
     window_rows,
 )
 from sureshot.store.tables import Tables, as_store_error, state_of
-from sureshot.store.vector_search import Finder, SelectedRows, Selection, VideoSet, path_is
+from sureshot.store.vector_search import (
+    Finder,
+    Folders,
+    SelectedRows,
+    Selection,
+    VideoSet,
+    is_selected,
+    path_is,
+    said,
+)
 from sureshot.store.writing import StagedVideo
 from sureshot.text import composed, counted, listed, plain, printable
 
@@ -419,12 +428,31 @@ class Store:
         rows = SelectedRows("id")
         return self._tables.read("videos", lambda t: rows.count(t, selection, "windows > 0"))
 
-    def select(self, folder: str | Path, among: Collection[VideoRecord] | None = None) -> Selection:
+    def select(self, folders: Folders, among: Collection[VideoRecord] | None = None) -> Selection:
+        """The videos of a folder, or of any of several, which are named as in `_folder`.
+
+        Folders are those of the videos ``among`` which to look, or of all in the index.
+        """
+        named = [folders] if isinstance(folders, str | Path) else list(folders)
+        parts = [self._folder(one, among) for one in named]
+        if len(parts) == 1:
+            return parts[0]
+        videos = self.videos() if among is None else among
+        ids = [{v.id for v in videos if is_selected(v, part)} for part in parts]
+        notes = [part.note for part in parts if isinstance(part, VideoSet) and part.note]
+        pairs = zip(parts, ids, strict=True)
+        notes += [f"Nothing is indexed {said(part)}." for part, found in pairs if not found]
+        return VideoSet(
+            ids=frozenset[str]().union(*ids),
+            words=" or ".join(dict.fromkeys(map(said, parts))) or "in no folder",
+            note=" ".join(dict.fromkeys(notes)),
+        )
+
+    def _folder(self, folder: str | Path, among: Collection[VideoRecord] | None) -> Selection:
         """The videos at or below a path; where there are none, those in folders of that name.
 
         ``Animals`` and ``Videos/Animals`` name each such folder, wherever it is, in any case. What
         is not UTF-8 in a name may be given as it is printed, and an accent in either of its forms.
-        Folders are those of the videos ``among`` which to look, or of all in the index.
         """
         path, text = absolute(folder), str(folder)
         is_path = text.startswith((".", "~")) or path == Path(folder) or not Path(folder).parts

@@ -52,6 +52,7 @@ class VideoSet:
 
 
 Selection: TypeAlias = Path | VideoSet  # the videos at or below a path, or a set
+Folders: TypeAlias = str | Path | Sequence[str | Path]  # paths or names, of one or of any
 
 
 def said(selection: Selection) -> str:

@@ -5,6 +5,7 @@ reaches what is indexed and, links followed, below the given folders, and nothin
 """
 
 import functools
+import inspect
 import os
 import re
 import shutil
@@ -27,7 +28,7 @@ from sureshot.library.results import Answer, Answerable
 from sureshot.store.rows import VideoRecord
 from sureshot.text import plain, printable
 from sureshot.web.media import ClipCache, check_length, cut_film
-from sureshot.web.schema import what_is_invalid
+from sureshot.web.schema import named_as, what_is_invalid
 from sureshot.web.session import Session
 
 _ID = re.compile(r"[0-9a-f]{32}")
@@ -200,7 +201,8 @@ def make_mcp(session: Session, cache: ClipCache) -> MCPServer[Any]:
         ],
         limit: Annotated[int, Field(description="Moments at most.", ge=1, le=50)] = 5,
         folder: Annotated[
-            str | None, Field(description="Only below this path, or in folders of this name.")
+            str | list[str] | None,
+            Field(description="Only below this path, or in folders of this name; or of any."),
         ] = None,
         longer: Annotated[
             float | None, Field(description="Only videos of so many seconds or more.", ge=0)
@@ -299,13 +301,15 @@ def _tool(server: MCPServer[Any], **options: Any) -> Callable[[Callable[..., Any
     """Makes a tool of a function: a thread calls it, which is left behind if the agent cancels."""
 
     def decorate(function: Callable[..., Any]) -> Any:
+        known = inspect.signature(function).parameters
+
         @functools.wraps(function)
         async def called(**arguments: Any) -> Any:
             call = functools.partial(function, **arguments)
             try:
                 return await anyio.to_thread.run_sync(call, abandon_on_cancel=True)
             except SureshotError as error:
-                raise ToolError(str(error)) from None
+                raise ToolError(named_as(known, str(error))) from None
             except OSError as error:
                 raise ToolError(f"This cannot be read or written: {reason_of(error)}.") from None
 

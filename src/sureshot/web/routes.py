@@ -50,8 +50,12 @@ class ChosenVideos:
     """Which videos of the index."""
 
     folder: Annotated[
-        str | None,
-        field("Only videos at or below this path, or in folders of this name.", max_length=4096),
+        list[Annotated[str, Query(max_length=4096)]] | None,
+        field(
+            "Only videos at or below this path, or in folders of this name; of any where it is "
+            "given several times.",
+            max_length=100,
+        ),
     ] = None
     longer: Annotated[float | None, field("Least seconds of a video.", ge=0, le=1e9)] = None
     shorter: Annotated[float | None, field("Most seconds of a video.", ge=0, le=1e9)] = None
@@ -60,13 +64,14 @@ class ChosenVideos:
 
     def __post_init__(self) -> None:
         # As it is compared with those of videos, and never opened.
+        given = [one for one in self.folder or () if one]
         try:
-            folder = os.fsdecode((self.folder or "").encode("utf-8", "surrogateescape"))
+            folders = [os.fsdecode(one.encode("utf-8", "surrogateescape")) for one in given]
         except UnicodeEncodeError:
-            folder = "\0"
-        if "\0" in folder:
+            folders = ["\0"]
+        if any("\0" in one for one in folders):
             raise QueryError("The folder is not a path.")
-        object.__setattr__(self, "folder", folder or None)
+        object.__setattr__(self, "folder", tuple(folders) or None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,7 @@ import inspect
 import re
 import types
 import typing
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -265,12 +265,32 @@ def status_of(error: Exception) -> int:
     return next((_STATUS[kind] for kind in type(error).mro() if kind in _STATUS), 409)
 
 
-async def check_fields(request: Request) -> None:
-    """Refuse a field that the address does not have: a misspelt filter would filter nothing."""
+def _fields(request: Request) -> list[str]:
+    """The fields that the address of a request has."""
     known = request.app.openapi()["paths"].get(request.scope["route"].path, {})
     method = "get" if request.method == "HEAD" else request.method.lower()
     fields = known.get(method, {}).get("parameters", [])
-    names = [one["name"] for one in fields if one["in"] == "query"]
+    return [one["name"] for one in fields if one["in"] == "query"]
+
+
+def named_as(fields: Collection[str], message: str) -> str:
+    """A message that calls options by the names of fields, where they are some.
+
+    Examples:
+        >>> named_as(["since"], "--since is wrong; `sureshot serve --root DIR` says more.")
+        '`since` is wrong; `sureshot serve --root DIR` says more.'
+    """
+
+    def named(found: re.Match[str]) -> str:
+        name = found[1].replace("-", "_")
+        return f"`{name}`" if name in fields else found[0]
+
+    return re.sub(r"--([a-z-]+)", named, message)
+
+
+async def check_fields(request: Request) -> None:
+    """Refuse a field that the address does not have: a misspelt filter would filter nothing."""
+    names = _fields(request)
     for name in request.query_params:
         if name not in names:
             there = f"there are {', '.join(names)}" if names else "there is none"
@@ -282,7 +302,7 @@ async def check_fields(request: Request) -> None:
 async def _on_error(request: Request, error: Any) -> Response:
     status = status_of(error)
     wait = {"Retry-After": "1"} if status == 503 else None
-    return error_reply(str(error), status, error.code, wait)
+    return error_reply(named_as(_fields(request), str(error)), status, error.code, wait)
 
 
 def what_is_invalid(faults: Sequence[Mapping[str, Any]], skipped: int = 0) -> str:

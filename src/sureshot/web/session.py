@@ -29,7 +29,7 @@ from sureshot.paths import absolute, index_place
 from sureshot.s3 import ObjectPath
 from sureshot.store.index import Store
 from sureshot.store.rows import VideoRecord
-from sureshot.store.vector_search import Selection, VideoSet, is_selected, said
+from sureshot.store.vector_search import Folders, VideoSet, is_selected, said
 from sureshot.text import plain
 from sureshot.web.schema import BusyError, DiskFullError, FileGoneError, NotFoundError, json_reply
 
@@ -217,8 +217,8 @@ class Session:
         """Whether the video of an id, which may be gone from the index, may be spoken of."""
         return not self._within or name in self._known()
 
-    def among(self, folder: str | None) -> str | Selection | None:
-        """The videos of a folder, or all where that is None, without those not to be shown.
+    def among(self, folder: Folders | None) -> Folders | VideoSet | None:
+        """The videos of folders, or all where that is None, without those not to be shown.
 
         Where nothing is hidden no set is made: of many videos that takes longer than the search.
         """
@@ -231,7 +231,7 @@ class Session:
                 return self._inside(folder)
         return folder
 
-    def _inside(self, folder: str | None) -> VideoSet:
+    def _inside(self, folder: Folders | None) -> VideoSet:
         known = self._known().values()
         wanted = None if folder is None else self.store().select(folder, known)
         ids = frozenset(record.id for record in known if is_selected(record, wanted))

@@ -195,7 +195,7 @@ function clear() {
 }
 
 // A sentence of the terminal, with the options of it as they are called here.
-const inWords = (sentence) => sentence.replace(/--([a-z]+)(?![a-z-])/g, (flag, name) => (FILTERS.includes(name) ? `“${$(name).closest("label").firstChild.textContent.trim()}”` : flag));
+const inWords = (sentence) => sentence.replace(/(?:--|`)([a-z]+)(?:`|(?![a-z-]))/g, (flag, name) => (FILTERS.includes(name) ? `“${$(name).closest("label").firstChild.textContent.trim()}”` : flag));
 
 function say(sentence, kind) {
   $("verdict").textContent = inWords(sentence);

@@ -162,6 +162,9 @@ def join_scenes(moments: Sequence[Moment], looks: Float[np.ndarray, "windows dim
     return found
 
 
+_KNOWN = 1024  # moments whose copies are kept in memory
+
+
 class Copies:
     """Tells moments that show the same pictures, comparing any two windows once.
 
@@ -179,7 +182,7 @@ class Copies:
         self._video = np.array([numbers[path] for path in paths], int)
         self._signatures, self._times = signatures, times
         self._found: dict[int, Bool[np.ndarray, "windows frames"]] = {}
-        self._in_step: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}
+        self._shown: dict[tuple[int, ...], Bool[np.ndarray, " windows"]] = {}  # of moments
 
     @cached_property
     def _patterns(self) -> Patterns:
@@ -213,14 +216,19 @@ class Copies:
 
         All windows of the moment count: of two copies of a long shot another one may score best.
         """
-        self._look(moment.rows)
-        found = np.any([self._found[row] for row in moment.rows], axis=0).sum(-1)
-        telling = self._patterns.telling.sum(-1)
         rows = tuple(moment.rows)
-        if rows not in self._in_step:
-            others = self._video != self._video[moment.best]
-            self._in_step[rows] = self._patterns.in_step(rows, self._times) & others
-        return ((found >= COPY * telling) & (telling > 0)) | self._in_step[rows]
+        known = self._shown.get(rows)
+        if known is None:
+            self._look(rows)
+            found = np.any([self._found[row] for row in rows], axis=0).sum(-1)
+            telling = self._patterns.telling.sum(-1)
+            known = (found >= COPY * telling) & (telling > 0)
+            rest = np.flatnonzero(~known & (self._video != self._video[rows[0]]))
+            known[rest] = self._patterns.in_step(rows, rest, self._times)
+            if len(self._shown) >= _KNOWN:
+                self._shown.clear()
+            self._shown[rows] = known
+        return known
 
     def _look(self, rows: Sequence[int]) -> None:
         """Compare all windows with those of some that were not compared yet."""

@@ -94,9 +94,12 @@ class Patterns:
         return one[same], other[same]
 
     def in_step(
-        self, windows: Sequence[int], times: Float[np.ndarray, "windows frames"]
-    ) -> Bool[np.ndarray, " windows"]:
-        """Which windows show the pictures of some adjacent windows at the same pace.
+        self,
+        windows: Sequence[int],
+        others: Int[np.ndarray, " n"],
+        times: Float[np.ndarray, "windows frames"],
+    ) -> Bool[np.ndarray, " n"]:
+        """Which other windows show the pictures of some adjacent windows at the same pace.
 
         A copy whose keyframes are elsewhere is sampled between the frames of its original, and
         what moves has moved on. So its frames need only resemble theirs, but three quarters of them
@@ -105,23 +108,23 @@ class Patterns:
 
         Args:
             windows: numbers of the windows, in the order of time.
+            others: numbers of those that may be copies.
             times: seconds of each frame.
         """
         numbers = np.arange(len(self._marks)).reshape(-1, self._size)
         chosen = np.array(windows)
         own = numbers[chosen][self.telling[chosen]]
-        needed = np.maximum(COPY * self.telling.sum(-1), _PLACES)
-        found = np.zeros(len(numbers), bool)
+        needed = np.maximum(COPY * self.telling[others].sum(-1), _PLACES)
+        found = np.zeros(len(others), bool)
         step = max(1, _AT_ONCE // max(1, len(own) * self._size))
-        for at in range(0, len(numbers) if len(own) >= _PLACES else 0, step):
-            some = numbers[at : at + step]
-            near = self._coarse[some[0, 0] : some[-1, -1] + 1] @ self._coarse[own].T
+        for at in range(0, len(others) if len(own) >= _PLACES else 0, step):
+            some = numbers[others[at : at + step]]
+            near = self._coarse[some.ravel()] @ self._coarse[own].T
             near -= self._lengths[own] / 2
             least = self._lengths[some] / 2 - near.max(-1).reshape(some.shape)
-            rows = at + np.flatnonzero(
-                (least <= 1 - _LIKE + _ROUNDING).sum(-1) >= needed[at : at + step]
-            )
-            found[rows] = self._paced(numbers[rows], own, times.ravel(), needed[rows])
+            like = (least <= 1 - _LIKE + _ROUNDING).sum(-1) >= needed[at : at + step]
+            rows = np.flatnonzero(like)
+            found[at + rows] = self._paced(some[rows], own, times.ravel(), needed[at + rows])
         return found
 
     def _paced(

@@ -52,6 +52,7 @@ def test_a_model_that_compares_more_than_frames_makes_no_index(tmp_path):
     scorer = load(folder, "cpu")
     assert scorer.searchable is None
     assert scorer.scale is None  # its loss has a margin
+    assert load(saved(tmp_path / "pcme", "pcme", "linear"), "cpu").scale is None  # a steepness
     for refused in (lambda: load_searchable(folder), lambda: scorer.fingerprint):
         with pytest.raises(ModelError, match=r"of the system ce, which compares more.*no index"):
             refused()

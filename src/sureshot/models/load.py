@@ -146,7 +146,7 @@ class Scorer:
 
     @property
     def scale(self) -> float | None:
-        """The factor on scores within the system's softmax; CE and an encoder alone have none."""
+        """The factor on scores within the system's softmax; None where there is none."""
         system = None if self.model is None else self.model.system
         return float(system.scale.detach()) if system is not None and system.has_scale else None
 

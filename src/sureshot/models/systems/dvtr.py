@@ -159,13 +159,13 @@ class Dvtr(System):
         self.vector_width = base.vector_width
         self.frozen, self.cells = base.frozen, base.cells
         temperature = config.temperature or (_PRINTED_TEMPERATURE if literal else None)
-        if temperature is not None or not base.has_scale:
+        own_losses = config.loss == "own" or len(base.weights) > 1
+        self.has_scale = config.loss == "contrastive" or (base.has_scale and own_losses)
+        if self.has_scale and (temperature is not None or not base.has_scale):
             base.log_scale.data.fill_(-math.log(temperature or _PRINTED_TEMPERATURE))
-        # Without a softmax anywhere there is nothing that a scale could learn from.
-        softmax = config.loss == "contrastive" or (
-            base.log_scale.requires_grad and (config.loss == "own" or len(base.weights) > 1)
-        )
-        base.log_scale.requires_grad_(temperature is None and softmax)
+        # Without a softmax anywhere there is nothing that a logit scale could learn from.
+        if self.has_scale or base.has_scale:
+            base.log_scale.requires_grad_(self.has_scale and temperature is None)
         self.shares_scale = base.shares_scale and base.log_scale.requires_grad
         for part in (self.text_head, self.video_head):
             part.requires_grad_(self.learns)

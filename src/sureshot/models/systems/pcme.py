@@ -100,6 +100,7 @@ class Pcme(ExpertSystem):
     Config = PcmeConfig
 
     vector_code = "mean"
+    has_scale = False  # a is a steepness, and no softmax is taken
 
     text_noise: Tensor
     video_noise: Tensor

@@ -293,11 +293,29 @@ def test_points_are_mean_measures_and_recalls_in_order(subject):
         assert point["r1"] == 100 * np.mean(text_ranks(first.scores, first.owner) <= 1)
         means = {name: float(values.mean()) for name, values in first.measures.items()}
         assert point["means"] == pytest.approx(means)
-    points = [{"r1": r1, "means": {"text a": x}} for r1, x in ((10.0, 0.3), (20.0, 0.1))]
-    figure = plots.draw_epochs(both, {"checkpoints": points})
-    (line,) = figure.axes[0].lines
+    points = [
+        {"r1": r1, "means": {"text a": x}, "interval": [r1 - 2, r1 + 5]}
+        for r1, x in ((10.0, 0.3), (20.0, 0.1))
+    ]
+    figure = plots.draw_epochs(both, {"checkpoints": points, "points": points})
+    line, *_ = figure.axes[0].lines
     assert line.get_xydata().tolist() == [[0.3, 10], [0.1, 20]]
+    (bars,) = figure.axes[0].collections
+    assert [part[:, 1].tolist() for part in bars.get_segments()] == [[8, 15], [18, 25]]
     assert {"1", "2"} <= set(shown(figure).splitlines())
+
+
+def test_checkpoints_that_differ_in_their_seed_are_one_point(subject):
+    def of(epochs, seed):
+        training = {"epochs": epochs, "seed": seed}
+        return replace(uatvr, scorer=replace(uatvr.scorer, recipe={"training": training}))
+
+    uatvr = subject("uatvr")
+    several = [of(1, 0), of(2, 0), of(1, 1), of(2, 0)]
+    points = plots.epochs(several)["points"]
+    assert [point["checkpoints"] for point in points] == [[0, 2], [1], [3]]
+    assert all(low <= p["r1"] <= high for p in points for low, high in [p["interval"]])
+    assert "grey: single seeds" in shown(plots.draw_epochs(several, plots.epochs(several)))
 
 
 def test_one_checkpoint_or_different_systems_are_refused(subject):

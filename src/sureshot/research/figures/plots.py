@@ -495,43 +495,69 @@ def _number_pairs(axis: Any, count: int, limit: int) -> None:
 
 
 def epochs(subjects: Sequence[Subject], count: int = 0) -> Numbers:
-    """Mean measures and R@1 of several checkpoints of one system."""
+    """Mean measures and R@1 of several checkpoints of one system.
+
+    Those whose recipes differ in the seed alone are one of the ``points``, their mean; its 95 %
+    interval is of other test videos, with these seeds.
+    """
     if len(subjects) < 2:
         raise SureshotError(
             "epochs draws how uncertainty and recall change together; name two checkpoints or more."
         )
-    points: list[Numbers] = []
-    for subject in subjects:
-        r1 = 100 * float((text_ranks(subject.scores, subject.owner) <= 1).mean())
+    checkpoints: list[Numbers] = []
+    together: dict[str, dict[Any, int]] = {}  # rows of the checkpoints of a point, by their seed
+    found = []
+    for row, subject in enumerate(subjects):
+        found.append(text_ranks(subject.scores, subject.owner) <= 1)
         means = {name: float(values.mean()) for name, values in subject.measures.items()}
-        points.append({"name": subject.scorer.name, "r1": r1, "means": means})
-        first = points[0]
+        one = {"name": subject.scorer.name, "r1": 100 * float(found[-1].mean())}
+        checkpoints.append(one | {"means": means})
+        first = checkpoints[0]
         if not means or means.keys() != first["means"].keys():
             raise SureshotError(
                 f"{subject.scorer.name} measures {', '.join(means) or 'no uncertainty'}, "
                 f"{first['name']} {', '.join(first['means']) or 'none'}; name checkpoints of one "
                 f"system that has some, such as DUQ, UATVR or DVTR."
             )
-    return {"checkpoints": points}
+        training = {**subject.scorer.recipe.get("training", {})}
+        seed = training.pop("seed", None)
+        seeds = together.setdefault(repr({**subject.scorer.recipe, "training": training}), {})
+        if seed is None or seed in seeds:  # not known, or another checkpoint of the same run
+            seeds = together[str(row)] = {}
+        seeds[seed] = row
+    points = []
+    for rows in (list(seeds.values()) for seeds in together.values() if seeds):
+        hits, owner = 100 * np.mean([found[row] for row in rows], axis=0), subjects[0].owner
+        r1 = interval(mean_of(hits), owner, np.random.default_rng(subjects[0].seed))
+        r1 = of_percent(r1, len(np.unique(owner)))
+        each = [checkpoints[row]["means"] for row in rows]
+        means = {name: float(np.mean([one[name] for one in each])) for name in each[0]}
+        points.append({"checkpoints": rows, "r1": r1.value, "means": means})
+        points[-1]["interval"] = [r1.low, r1.high]
+    return {"checkpoints": checkpoints, "points": points}
 
 
 def draw_epochs(subjects: Sequence[Subject], numbers: Numbers) -> "Figure":
-    """A panel per measure; numbers are the order of the checkpoints."""
-    points = numbers["checkpoints"]
+    """A panel per measure; numbers are the order of the points, small dots their checkpoints."""
+    checkpoints, points = numbers["checkpoints"], numbers["points"]
     names = list(points[0]["means"])
     figure, panels = new_panels(len(names), 2.5)
+    y = [point["r1"] for point in points]
+    bars = np.abs(np.transpose([point["interval"] for point in points]) - y)
     for axes, name in zip(panels, names, strict=True):
         x = [point["means"][name] for point in points]
-        y = [point["r1"] for point in points]
-        axes.plot(x, y, "o-", color=BLUE, ms=9, linewidth=1.0)
+        axes.errorbar(x, y, yerr=bars, fmt="o-", color=BLUE, ms=9, lw=1.0, elinewidth=0.8)
+        if len(points) < len(checkpoints):
+            each = [(one["means"][name], one["r1"]) for one in checkpoints]
+            axes.plot(*zip(*each, strict=True), "o", color="0.6", ms=3, zorder=3)
         for order, place in enumerate(zip(x, y, strict=True), 1):
-            axes.annotate(str(order), place, color="white", **CENTRED)
+            axes.annotate(str(order), place, color="white", zorder=4, **CENTRED)
         label = "\n".join(words(f"mean {quantity(name)}", 3.0))
         label_axes(axes, label, "R@1, %, text to video")
         axes.margins(0.15)
-    return entitle(
-        figure, subjects[0].title, "numbers: the checkpoints in the order they were named"
-    )
+    seeds = "; grey: single seeds" if len(points) < len(checkpoints) else ""
+    note = f"numbers: in the order they were named; bars: 95 % intervals over videos{seeds}"
+    return entitle(figure, subjects[0].title, note)
 
 
 # --- a trust report -------------------------------------------------------------------------------

@@ -84,7 +84,7 @@ def test_raw_scores_come_first_and_what_was_asked_for_beside_them(evaluate, plac
     assert ran.code == 0
     lines = ran.out.splitlines()
     assert lines[0] == "pairs pairs.csv test, 3 videos, 6 captions"
-    assert lines[1] == "xpool · tiny · 3 frames · trained on pairs"
+    assert lines[1] == "xpool · tiny, frozen · 3 frames · trained on pairs"
     rows = [line.split("  ")[0] for line in lines if re.match(r"(raw|NNN|DSL)", line)]
     scale = load(place / "run/model").scale  # that of the model, as the published codes have it
     dsl = f"DSL at scale {scale:.3g} (looks at all test queries)"

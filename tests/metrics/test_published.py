@@ -121,6 +121,8 @@ def first(setting, method="DUQ", **options):
         ({"frames": None}, "", "frames: not known here, 12 published"),
         ({"trained_on": "DiDeMo"}, "", "trained on: DiDeMo here, MSRVTT published"),
         ({"trained_on": ""}, "", "trained on: not known here, MSRVTT published"),
+        ({"frozen": True}, "", "encoder: B32, frozen here, B32 published"),
+        ({"part": "1k-A 7k"}, "", "trained on: MSRVTT (1k-A 7k) here, MSRVTT published"),
     ],
 )
 def test_other_data_is_another_protocol_and_other_circumstances_a_warning(

@@ -290,6 +290,9 @@ def test_published_names_are_those_of_whole_splits_only(place):
         features = SplitFeatures(split, 3, [], [])
         told = recall_report(scorer, features, np.eye(4), against=["DUQ"])
         assert told.setting.split == name
+    short = {"train": [{"dataset": "msrvtt", "protocol": "1k-A 7k"}]}
+    told = recall_report(replace(scorer, recipe=short), features, np.eye(4))
+    assert told.setting.training == "msrvtt (1k-A 7k)"
 
 
 @pytest.fixture(scope="module")

@@ -84,6 +84,8 @@ class Setting:
         encoder: name of the encoder; empty if not known.
         frames: frames per video; None if not known.
         trained_on: data sets trained on; empty if not known.
+        frozen: whether a system was trained on an encoder that was not; printed ones train it too.
+        part: what of these data sets, where that is not the usual training set.
     """
 
     dataset: str = ""
@@ -93,6 +95,18 @@ class Setting:
     encoder: str = ""
     frames: int | None = None
     trained_on: str = ""
+    frozen: bool = False
+    part: str = ""
+
+    @property
+    def encoder_is(self) -> str:
+        """The encoder in words."""
+        return f"{self.encoder}, frozen" if self.frozen else self.encoder
+
+    @property
+    def training(self) -> str:
+        """The training data in words."""
+        return f"{self.trained_on} ({self.part})" if self.part else self.trained_on
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,9 +205,9 @@ def _protocol(setting: Setting, row: Row) -> tuple[str, ...]:
 
 def _warnings(setting: Setting, row: Row) -> tuple[str, ...]:
     """Differences other than of data and split."""
-    trained, printed = setting.trained_on, row.trained_on or row.dataset
+    encoder, trained, printed = setting.encoder_is, setting.training, row.trained_on or row.dataset
     pairs = [
-        ("encoder", setting.encoder, row.encoder, _encoder(setting.encoder) == row.encoder),
+        ("encoder", encoder, row.encoder, _encoder(encoder) == row.encoder),
         ("frames", setting.frames, row.frames, setting.frames == row.frames),
         ("trained on", trained, printed, folded_name(trained) == folded_name(printed)),
     ]

@@ -176,8 +176,8 @@ class RecallReport:
     def _head(self) -> Iterator[str]:
         of = self.setting
         yield self.title
-        named = [self.system, of.encoder, f"{of.frames} frames" if of.frames else ""]
-        named.append(f"trained on {of.trained_on}" if of.trained_on else "")
+        named = [self.system, of.encoder_is, f"{of.frames} frames" if of.frames else ""]
+        named.append(f"trained on {of.training}" if of.trained_on else "")
         if any(named):
             yield " · ".join(part for part in named if part)
         yield f"{counted(of.texts, 'text')}, {counted(of.videos, 'video')}. Raw scores come first."

@@ -1,7 +1,7 @@
 """How good a model is on a split: recalls of raw scores first, then what else was asked for."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -347,6 +347,8 @@ def recall_report(
             encoder=scorer.encoder_name,
             frames=features.frames,
             trained_on=scorer.trained_on,
+            frozen=scorer.model is not None and not scorer.recipe.get("encoder", {}).get("tuned"),
+            part=_part(scorer.recipe),
         ),
         title=split.title(),
         system=scorer.system,
@@ -355,6 +357,15 @@ def recall_report(
         corrected=corrected,
         ks=(1, 5, 50) if split.dataset == "activitynet" else (1, 5, 10),
     )
+
+
+_USUAL = (None, "1k-A", "1k-A 9k")  # training sets that need no name
+
+
+def _part(recipe: Mapping[str, Any]) -> str:
+    """What of its data sets a recipe trains on, where that is not the usual training set."""
+    named = (one.get("label") or one.get("protocol") for one in recipe.get("train", ()))
+    return ", ".join(dict.fromkeys(name for name in named if name not in _USUAL))
 
 
 def read_card(path: Path, scorer: Scorer) -> Calibration:

@@ -75,6 +75,8 @@ def test_numbers_are_those_of_the_scores(evaluate, scores):
         "encoder": "tiny",
         "frames": 3,
         "trained_on": "pairs",
+        "frozen": True,
+        "part": "",
     }
     assert told["post_processed"] == []
 

@@ -204,6 +204,11 @@ class FrameMemory:
             self._kept[item] = frames
         return frames
 
+    def holds(self, videos: int) -> bool:
+        """Whether there is room for so many videos like those that are kept; not if none are."""
+        kept = sum(frames.nbytes for frames in self._kept.values())
+        return bool(kept) and videos * kept <= len(self._kept) * (self._room + kept)
+
     def _write(self, path: Path, frames: Prepared) -> None:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)

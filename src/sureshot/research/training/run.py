@@ -237,12 +237,21 @@ class Task(ABC):
             )
         return self.score(self._seen)
 
-    def validation_seconds(self, held: Split, network: Tuned | None, scratch: Path) -> float:
-        """Seconds of a validation, a few videos standing in for all that a tuned encoder reads."""
+    def validation_seconds(
+        self, held: Split, network: Tuned | None, scratch: Path, memory: FrameMemory | None
+    ) -> float:
+        """Seconds of a validation, a few videos standing in for all that a tuned encoder reads.
+
+        Their frames are in the ``memory``, if there is one, as in all validations but the first.
+        """
         began, reading, seen = time.perf_counter(), 0.0, self.val
         if network is not None:
             few = _few(self.judged(held))
-            seen = self.features(few, network.encoder, cache=scratch, memory=FrameMemory(0))
+            read = partial(self.features, few, network.encoder, memory=memory or FrameMemory(0))
+            if memory is not None:
+                read(cache=scratch / "first")
+                began = time.perf_counter()
+            seen = read(cache=scratch)
             reading = (time.perf_counter() - began) / len(few.items) * len(held.items)
             began, seen = time.perf_counter(), seen.stand_in(held, {})
         assert seen is not None
@@ -531,6 +540,7 @@ class DryRun:
         setup: seconds until the first step is done, without encoding.
         seconds: time of a step, the median of a few after the first.
         lacking: videos of all sets that a frozen encoder is to encode; the cache has the others.
+            Of a tuned one those whose frames are prepared once, in the first epoch.
         encoding: seconds that it takes for each of them.
         validation: seconds of one, after each epoch.
         memory: most bytes of the device, or of the process on a processor; 0 if that is not known.
@@ -583,9 +593,10 @@ class DryRun:
             + (f", {self.memory / 2**30:.1f} GiB of memory at most." if self.memory else "."),
         ]
         if self.lacking:
+            how = "Preparing frames" if self.decoded else "Encoding"
             spent, count = duration(self.encoding * self.lacking), counted(self.lacking, "video")
-            took = f"Encoding took {self.encoding:.2g} s per video"
-            lines.append(f"{took}: {spent} for {count} that the cache lacks, once.")
+            which = count if self.decoded else f"{count} that the cache lacks"
+            lines.append(f"{how} took {self.encoding:.2g} s per video: {spent} for {which}, once.")
         lines.append(
             f"Estimate: about {duration(self.hours * 3600)}, {duration(self.setup)} of it to "
             f"begin and {duration(self.validation * self.epochs)} to validate; without the plot "
@@ -623,6 +634,7 @@ def dry_run(
     config, task = read.training, RetrievalTask(read, splits, held, Silent())
     with tempfile.TemporaryDirectory(prefix="sureshot-") as folder:
         scratch, network, lacking, encoding = Path(folder), task.network(), 0, 0.0
+        memory: FrameMemory | None = None
         if network is None:
             lacking = sum(
                 uncached(one, task.encoder, cache, **task.how) for one in [*every, *tests]
@@ -635,20 +647,28 @@ def dry_run(
             task.val = None if held is None else few.stand_in(held, task.experts[-1])
             pairs: data.Pairs = data.FeaturePairs(task.sets, task.device)
         else:
-            pairs = task.pairs(network, Notes(Silent()), cache, scratch)
+            pairs = task.pairs(network, Notes(Silent()), cache, scratch, memory := FrameMemory())
         with pairs:
             run = loop.TrainState(task.model, pairs, config, network, labels=task.labels())
             if torch.device(task.device).type == "cuda":
                 torch.cuda.reset_peak_memory_stats(task.device)
-            groups = _groups(run, network)
-            epochs = chain.from_iterable(map(run.epoch, range(min(_STEPS, config.epochs))))
-            taken = [step.seconds for step in islice(epochs, _STEPS)]
-            setup = time.perf_counter() - began - sum(taken[1:])
-            validation = 0.0 if held is None else task.validation_seconds(held, network, scratch)
-        kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
-        redrawn = Sampling(config.sampling or read.encoder.sampling).is_drawn
-    videos, seconds = len(pairs.items), statistics.median(taken[1:] or taken)
-    pairs_each = task.system.passes * len(pairs.captions if run.captions == "all" else pairs.items)
+            groups, videos = _groups(run, network), len(pairs.items)
+            every_one = run.captions == "all"
+            pairs_each = task.system.passes * (len(pairs.captions) if every_one else videos)
+            seconds, taken = _step_seconds(run)
+            setup = time.perf_counter() - began - taken
+            kept = [path.stat().st_size for path in scratch.rglob("*.jpg")]
+            redrawn = Sampling(config.sampling or read.encoder.sampling).is_drawn
+            if memory is not None and not redrawn and (kept or memory.holds(videos)):
+                # The same steps on frames that are there, as in all epochs but the first.
+                later = min(seconds, _step_seconds(run)[0])
+                encoding, lacking = (seconds - later) * run.steps / pairs_each, videos
+                seconds = later
+            else:
+                memory = None
+            validation = 0.0
+            if held is not None:
+                validation = task.validation_seconds(held, network, scratch, memory)
     each = seconds * run.steps + validation
     return DryRun(
         data=tuple(split.title() for split in splits),
@@ -672,6 +692,13 @@ def dry_run(
         memory=_peak(task.device),
         hours=(setup + encoding * lacking + each * config.epochs) / 3600,
     )
+
+
+def _step_seconds(run: loop.TrainState) -> tuple[float, float]:
+    """Take the first steps: seconds of one, the median of those after the first, and of these."""
+    epochs = chain.from_iterable(map(run.epoch, range(min(_STEPS, run.config.epochs))))
+    taken = [step.seconds for step in islice(epochs, _STEPS)]
+    return statistics.median(taken[1:] or taken), sum(taken[1:])
 
 
 def _few(split: Split) -> Split:

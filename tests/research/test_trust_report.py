@@ -419,6 +419,13 @@ def test_intervals_are_drawn_by_video():
     assert widths[0].high - widths[0].low > 2 * (widths[1].high - widths[1].low)
 
 
+def test_right_results_of_one_video_tell_nothing_of_an_order():
+    video, confidence = np.repeat(np.arange(30), 4), rng(4).normal(size=120)
+    one, two = (orders({"a": confidence}, graded(video < n, video))[0].auroc for n in (1, 2))
+    assert (one.low, one.high) == (0, 1) and 0 < one.value < 1
+    assert two.high - two.low < 1
+
+
 def test_a_share_of_none_or_of_all_has_a_width():
     """All sets of 38 videos hold their target: the bound of Wilson is 1.96² / (38 + 1.96²) away."""
     every = np.ones(76, bool)

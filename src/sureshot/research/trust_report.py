@@ -128,6 +128,12 @@ class Graded:
         """A statistic of the results, and where it would be for other videos."""
         return interval(statistic, self.video, self.rng, resamples=self.resamples)
 
+    def auroc(self, values: PerQuery) -> Interval:
+        """Area of an order; unknown where all right results, or all wrong ones, are one video's."""
+        found = self.interval(confidence.auroc_of(values, self.right))
+        apart = min(len(np.unique(self.video[of])) for of in (self.right, ~self.right))
+        return replace(found, low=0.0, high=1.0) if apart == 1 else found
+
     def share(
         self, hits: Bool[np.ndarray, " cases"], among: Bool[np.ndarray, " cases"] | float = 1.0
     ) -> Interval:
@@ -278,7 +284,7 @@ def orders(confidences: Mapping[str, PerQuery], graded: Graded) -> tuple[Order, 
     return tuple(
         Order(
             signal=name,
-            auroc=graded.interval(confidence.auroc_of(values, right)),
+            auroc=graded.auroc(values),
             aurc=confidence.aurc(values, wrong),
             excess_aurc=confidence.excess_aurc(values, wrong),
             augrc=confidence.augrc(values, wrong),
@@ -612,7 +618,7 @@ def _absent_row(signal: str, asked: Float[np.ndarray, "2 queries"], graded: Grad
     cut = np.sort(present)[int(_PASSED_OVER * len(present))]
     return AbsentRow(
         signal=signal,
-        auroc=graded.twice(there == 1).interval(confidence.auroc_of(values, there)),
+        auroc=graded.twice(there == 1).auroc(values),
         fpr_95=confidence.fpr_at_tpr(values, there),
         caught=float((absent < cut).mean()),
     )

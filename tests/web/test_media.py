@@ -12,9 +12,9 @@ from pathlib import Path
 
 import av
 import pytest
+from fastapi import FastAPI
 from hypothesis import given
 from hypothesis import strategies as st
-from starlette.applications import Starlette
 from starlette.requests import Request
 from starlette.routing import Route
 from starlette.testclient import TestClient
@@ -45,7 +45,7 @@ def client_of(path):
         return file_reply(request, path, "video/mp4")
 
     routes = [Route("/", answer, methods=["GET", "HEAD"])]
-    return TestClient(Starlette(routes=routes, exception_handlers=HANDLERS))
+    return TestClient(FastAPI(routes=routes, exception_handlers=HANDLERS))
 
 
 @pytest.fixture(params=["file", "object"])

@@ -267,7 +267,8 @@ def status_of(error: Exception) -> int:
 
 def _fields(request: Request) -> list[str]:
     """The fields that the address of a request has."""
-    known = request.app.openapi()["paths"].get(request.scope["route"].path, {})
+    path = getattr(request.scope.get("route"), "path", "")
+    known = request.app.openapi()["paths"].get(path, {})
     method = "get" if request.method == "HEAD" else request.method.lower()
     fields = known.get(method, {}).get("parameters", [])
     return [one["name"] for one in fields if one["in"] == "query"]

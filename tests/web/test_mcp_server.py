@@ -114,6 +114,7 @@ def test_an_agent_finds_a_moment_looks_at_it_and_cuts_it_out(library: Library, t
 
 
 WRONG = (
+    ("find", {"query": "red", "since": "tomorrowish"}, "`since`"),
     ("find", {"query": " "}, "The query is empty"),
     ("find", {"query": 1, "limit": 0}, "a valid string; limit: input should be greater than or eq"),
     ("find", {"query": "red", "folders": "/nope"}, "folders: extra inputs are not permitted."),
